@@ -53,7 +53,7 @@ SIMPLE = BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0)
 EFFORTS = {
     "fast": SIMPLE,
     "normal": SIMPLE,
-    "balanced": BoundEffort(parts=200, steps=200, rounds=12, gain=0.005),
+    "balanced": BoundEffort(parts=200, steps=200, rounds=24, gain=0.005),
     "best": BoundEffort(parts=500, steps=300, rounds=40, gain=0.0005),
 }
 
@@ -171,7 +171,7 @@ def lower_bounds(
             exact=exact,
             complete=complete,
             records=records.count,
-            distinct=problem.count,
+            distinct=len(records.codes),
             k=problem.k,
             rounds=rounds,
             suppression_cost=suppression.cost,

@@ -10,7 +10,8 @@ concave function of y, whose maximum is that of the linear programme with these 
 subgradients: each record demands its tightest box, the k dearest records of a box pay for those that demand it, and a
 price rises where its records pay for fewer than their own number, and falls where they pay for more. Steps are longer
 for high prices and keep part of the direction of earlier steps. No price is below 0, so prices that are too high are
-scaled down instead, by the ratio of the cost to the mean.
+scaled down instead, by the ratio of the cost to the mean. Only where equal sensitive values are limited may prices be
+below 0: records whose values are scarce then pay others to do without them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from sfumato.bounds.problem import BoundProblem
 from sfumato.kernels.constants import NONE, STACK_SIZE
 from sfumato.kernels.decorator import inner_kernel, kernel
-from sfumato.methods.boxes.largest_prices import LargestPrices, add_price
+from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, make_room
 from sfumato.methods.clustering.kd_tree import overlap
 from sfumato.tables.coding.domains import Codes
 
@@ -80,13 +81,16 @@ def climb(
     allowed. The climb ends at a sum of ``trust``, or when ``out_of_time`` holds.
     """
     weights, k = problem.tree.weights, problem.k
+    most, values = problem.diversity.most, problem.diversity.value
     count = len(start)
     rise, share, slope, direction = np.empty(count), np.empty(count), np.empty(count), np.zeros(count)
     prices, best, value, steps_without_gain = start, start, -np.inf, 0
     mobility = ZERO_PRICE_MOBILITY * float((start * weights).sum()) / max(int(weights[free].sum()), 1)
+    lowest = -highest if problem.limits_shares else 0.0
     for _ in range(steps):
-        slopes(prices, pool.starts, pool.members, pool.cost, weights, k, rise, share, slope)
-        feasible = np.minimum(np.where(rise < 0.0, prices * share, prices + rise), highest)
+        slopes(prices, pool.starts, pool.members, pool.cost, weights, k, most, values, rise, share, slope)
+        lowered = prices + rise if problem.limits_shares else prices * share
+        feasible = np.minimum(np.where(rise < 0.0, lowered, prices + rise), highest)
         feasible[~free] = 0.0
         reached = float((feasible * weights).sum())
         if reached > value * (1 + GAIN):
@@ -101,11 +105,11 @@ def climb(
                 continue
         slope[~free] = 0.0
         direction = MEMORY * direction + (1 - MEMORY) * slope if direction.any() else slope.copy()
-        scaled = direction * (prices + mobility)  # high prices have farther to go than low ones
+        scaled = direction * (np.abs(prices) + mobility)  # high prices have farther to go than low ones
         square = float((direction * scaled).sum())
         if square == 0.0:
             break
-        prices = np.clip(prices + stride * value / square * scaled, 0.0, highest)
+        prices = np.clip(prices + stride * value / square * scaled, lowest, highest)
         prices[~free] = 0.0
     return best
 
@@ -140,18 +144,24 @@ def find_members(tree, box_low, box_high, starts, members):
 
 
 @kernel
-def slopes(prices, starts, members, cost, weights, k, rise, share, slope):
+def slopes(prices, starts, members, cost, weights, k, most, values, rise, share, slope):
     """Write how far each price can rise or must fall, the factor for a fall by a share, and the slope of the sum.
 
     prices: float64[m]. starts, members, cost: see BoxPool. rise, share, slope: float64[m].
     """
     boxes = len(cost)
     tightest = np.full(len(prices), -1)
-    largest = LargestPrices(np.empty(k + 1), np.empty(k + 1, np.int64), np.empty(k + 1, np.int64))
+    largest = LargestPrices(
+        np.empty(k + 1),
+        np.empty(k + 1, np.int64),
+        np.empty(k + 1, np.int64),
+        np.empty(k + 1, np.int64),
+        np.empty(k + 1, np.int64),
+    )
     for p in range(len(prices)):
         rise[p], share[p] = np.inf, 1.0
     for b in range(boxes):
-        size = largest_in_box(b, prices, starts, members, weights, k, largest)
+        size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
         total = 0.0
         for t in range(size):
             total += largest.copies[t] * largest.price[t]
@@ -170,16 +180,19 @@ def slopes(prices, starts, members, cost, weights, k, rise, share, slope):
             rise[p] = 0.0
     for b in range(boxes):
         if demand[b] > 0:
-            size = largest_in_box(b, prices, starts, members, weights, k, largest)
+            size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
             for t in range(size):
                 slope[largest.record[t]] -= demand[b] * largest.copies[t] / k
 
 
 @inner_kernel
-def largest_in_box(b, prices, starts, members, weights, k, largest):
+def largest_in_box(b, prices, starts, members, weights, k, most, values, largest):
     """Write the k largest prices in a box into ``largest``, LargestPrices; return the number of entries."""
     size, held, total = 0, np.int64(0), 0.0
     for at in range(starts[b], starts[b + 1]):
         position = members[at]
-        size, held, total = add_price(prices[position], weights[position], position, k, size, held, total, largest)
+        price, copies, value = prices[position], weights[position], values[position]
+        if value != NONE:
+            copies, size, held, total = make_room(price, copies, value, most, k, size, held, total, largest)
+        size, held, total = add_price(price, copies, value, position, k, size, held, total, largest)
     return size

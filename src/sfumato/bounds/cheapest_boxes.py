@@ -52,7 +52,7 @@ def nearest_boxes(problem: BoundProblem, advance: Callable[[int], None]) -> Chea
     """Return the bounds from the nearest neighbours alone. ``advance`` receives the number of records finished."""
     neighbours = nearest_neighbours(problem.tree, problem.k, problem.costs, advance)
     low, high = neighbours.low, neighbours.high
-    if len(problem.diversity.needed):  # only the box of all records is certain to have enough values
+    if len(problem.diversity.needed) or problem.limits_shares:  # only the box of all records is certain to suffice
         low[:], high[:] = problem.tree.low[0], problem.tree.high[0]
     return CheapestBoxes(neighbours.reach, low, high, problem.box_costs(low, high))
 
@@ -69,11 +69,36 @@ def search_cheapest(
     known: changed. max_parts: the parts of one search. ``advance`` receives the number of distinct records settled;
     when ``out_of_time`` holds, the remaining ones are left as they are.
     """
+    first = _first_with_these_codes(problem)
+    searched = _search(problem, known, first == np.arange(problem.count), max_parts, advance, out_of_time)
+    for array in (known.least, known.low, known.high, known.cost):
+        array[:] = array[first]
+    return searched
+
+
+def _first_with_these_codes(problem: BoundProblem) -> NDArray[np.int64]:
+    """Return for each position the first whose quasi-identifiers are equal. The same boxes are allowed around both."""
+    if not problem.limits_shares:
+        return np.arange(problem.count)
+    _, first, group = np.unique(problem.tree.codes, axis=0, return_index=True, return_inverse=True)
+    result: NDArray[np.int64] = first[group.ravel()]
+    return result
+
+
+def _search(
+    problem: BoundProblem,
+    known: CheapestBoxes,
+    chosen: NDArray[np.bool_],
+    max_parts: int,
+    advance: Callable[[int], None],
+    out_of_time: Callable[[], bool],
+) -> bool:
+    """Search the chosen positions; return whether all of them were searched."""
     nothing = np.zeros(problem.count, np.int64)
     settled = known.exact
-    advance(int(np.count_nonzero(settled)))
+    advance(int(np.count_nonzero(settled | ~chosen)))
     for stride in STRIDES:
-        rest = np.flatnonzero(~settled & (np.arange(problem.count) % stride == 0))
+        rest = np.flatnonzero(~settled & chosen & (np.arange(problem.count) % stride == 0))
         beside = np.flatnonzero(settled)
         for shift in (0, -1) if len(beside) else ():
             other = beside[np.clip(np.searchsorted(beside, rest) + shift, 0, len(beside) - 1)]

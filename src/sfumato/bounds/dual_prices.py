@@ -7,13 +7,14 @@ of S. The dual of its linear relaxation gives every record i a price y_i, subjec
 
 Given such prices, any release costs at least their sum. If the k largest prices in B add up to at most k * cost(B),
 then the smallest of these k is at most cost(B), so no further record can break the condition: it is enough to test k
-records.
+records. If at most a share of S may have the same sensitive value, it is enough to test k records of which as many, at
+most, have the same value; each price then belongs to a record with its value, and may be below 0 (docs/bound.md).
 
 To prove prices, records are ranked, the dearer ones later. A price is lowered to the least slack (``box_search``) that
 any allowed box leaves for it beside the prices of records of a lower rank, which were lowered before. Any k records in
 any box have one of highest rank, and for that record this very box was considered, with any number of its copies; so
-all conditions hold, in exact integers. A search that was cut short returns less than the slack: the prices are then
-lower than necessary, but valid.
+all conditions hold, in exact integers. Prices of 0 or less are not lowered: k of them cost nothing. A search that was
+cut short returns less than the slack: the prices are then lower than necessary, but valid.
 
 The candidates for prices come from the boxes that were found to be too tight (``box_pool``). ``TRUST`` keeps them near
 the proven prices, since the pool holds only the boxes seen so far.
@@ -62,7 +63,7 @@ def raised_prices(
     allowed. ``advance`` receives the number of distinct records proven in the present round; when ``out_of_time``
     holds, that round ends with short searches.
     """
-    free, best = cheapest.least > 0, cheapest.least
+    free, best = (cheapest.least > 0) | problem.limits_shares, cheapest.least
     pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
     candidates = best.astype(np.float64)
     number = 0
@@ -99,17 +100,17 @@ def prove(
     rank = np.empty(problem.count, np.int64)
     in_order = np.argsort(candidates, kind="stable")
     rank[in_order] = np.arange(problem.count)
-    prices = candidates.copy()
+    prices, base = candidates.copy(), min(int(candidates.min(initial=0)), 0)
     positive = in_order[candidates[in_order] > 0]
     advance(problem.count - len(positive))
     tight: list[tuple[Codes, Codes]] = []
     for begin, end in slices(len(positive), ROUND):
         targets = positive[begin:end]
-        copies = np.minimum(problem.tree.weights[targets], problem.k)
-        goals = copies * candidates[targets]
-        result = problem.least_slacks(targets, prices, rank, goals, 0 if out_of_time() else max_parts)
+        copies = problem.copies[targets]
+        goals = copies * (candidates[targets] - base)
+        result = problem.least_slacks(targets, prices, rank, goals, 0 if out_of_time() else max_parts, base)
         # Records of the same round count each other at the candidate price, which is no lower than the proven one.
-        prices[targets] = np.maximum(result.slack // copies, 0)
+        prices[targets] = np.maximum(result.slack // copies, 0) + base
         below = result.box_slack < goals
         tight.append((result.low[below], result.high[below]))
         advance(end - begin)

@@ -1,7 +1,9 @@
 """The problem that bounds are proven for: the distinct records in a tree, what a box must hold, and what it costs.
 
-A class meets k-anonymity if it has k records. From a requirement on a sensitive attribute the bounds use only the
-least number of different values in a class. Both conditions carry over from a class to its box, which holds the class.
+A class meets k-anonymity if it has k records. From a requirement on a sensitive attribute the bounds use the least
+number of different values in a class, which carries over to its box, and for one attribute the largest share that a
+value may have in a class. If that is 1/l, some k records of the class have at most k/l, rounded up, with the same value
+(``ShareLimit``). Distinct records then differ in their quasi-identifiers or in this value: each has its own price.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import Costs, box_costs
 from sfumato.methods.boxes.box_search import least_slacks
@@ -33,6 +36,7 @@ from sfumato.tables.coding.domains import Codes
 
 SEARCHED = 1 << 5  # records that one thread searches at once
 ROUND = 1 << 8  # records after which a search can be stopped
+ROUNDED = 1e-9  # of products with shares in floating point
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,37 @@ class SlackResults:
 
 @dataclass(frozen=True)
 class BoundProblem:
-    """All arrays are by position in the tree. ``k``: the least class size, also from the values that a class needs."""
+    """All arrays are by position in the tree. ``k``: the least class size, also from the values that a class needs.
+
+    copies: int64[m], how many of k records may be equal to each of the distinct ones.
+    """
 
     tree: KdTree
     k: int
     diversity: DiversityLimits
     costs: Costs
+    copies: NDArray[np.int64]
 
     @classmethod
     def of(cls, records: Records, requirements: Requirements) -> BoundProblem:
-        tree = build_kd_tree(records.codes, np.diff(records.starts), records.costs)
         needed = values_needed(requirements, records.sensitive)
         k = max(requirements.least_class, *needed.values(), 1)
-        return cls(tree, k, _diversity(tree, records, needed), records.costs)
+        record_of_row = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
+        limit = share_limit(requirements, records, k)
+        if limit is None:
+            value_of_row, most = np.full(records.count, NONE, np.int64), int(INFINITE)
+        else:
+            values = records.sensitive[limit.attribute]
+            codes = values.codes[records.rows].astype(np.int64)
+            value_of_row, most = np.where(codes < values.distinct, codes, NONE), limit.most
+        both = np.stack([record_of_row, value_of_row], axis=1)
+        types, type_of_row, weights = np.unique(both, axis=0, return_inverse=True, return_counts=True)
+        tree = build_kd_tree(records.codes[types[:, 0]], weights, records.costs)
+        position = np.empty(len(types), np.int64)
+        position[tree.order] = np.arange(len(types))
+        diversity = _diversity(position[type_of_row.ravel()], records, needed, types[tree.order, 1], most)
+        copies = np.minimum(tree.weights, np.where(diversity.value == NONE, k, min(most, k)))
+        return cls(tree, k, diversity, records.costs, copies)
 
     @property
     def count(self) -> int:
@@ -68,6 +90,11 @@ class BoundProblem:
     @property
     def attributes(self) -> int:
         return int(self.tree.codes.shape[1])
+
+    @property
+    def limits_shares(self) -> bool:
+        """Return whether the records of a class with the same sensitive value are limited."""
+        return self.diversity.shares > 0
 
     def sum(self, prices: NDArray[np.int64]) -> int:
         """Return what all records pay together. prices: int64[m], by position in the tree."""
@@ -96,10 +123,11 @@ class BoundProblem:
         rank: NDArray[np.int64],
         goals: NDArray[np.int64],
         max_parts: int,
+        base: int = 0,
     ) -> SlackResults:
         """Return the least slack of each of the positions ``targets``, at most its goal.
 
-        max_parts: the number of parts after which the search for one target ends.
+        max_parts: the number of parts after which the search for one target ends. base: see ``least_slacks``.
         """
         shape = (len(targets), self.attributes)
         low, high = np.empty(shape, self.tree.codes.dtype), np.empty(shape, self.tree.codes.dtype)
@@ -110,7 +138,7 @@ class BoundProblem:
             batch = slice(*part)
             slack, box_slack, box_low, box_high = (array[batch] for array in results)
             least_slacks(
-                self.tree, targets[batch], prices, rank, self.k, goals[batch], max_parts, self.diversity,
+                self.tree, targets[batch], prices, base, rank, self.k, goals[batch], max_parts, self.diversity,
                 layout, units, (slack, box_slack, box_low, box_high),
             )  # fmt: skip
 
@@ -141,16 +169,53 @@ def _least_values(requirement: Requirement, values: SensitiveValues) -> int:
     if isinstance(requirement, FrequencyDiversity):
         return requirement.l
     if isinstance(requirement, AlphaAnonymity):
-        return math.ceil(1 / requirement.alpha - 1e-9)
+        return math.ceil(1 / requirement.alpha - ROUNDED)
     return 1
 
 
-def _diversity(tree: KdTree, records: Records, needed: Mapping[str, int]) -> DiversityLimits:
-    """Return the values needed, and the sensitive values of each distinct record, each once."""
-    count = len(tree.order)
-    position = np.empty(count, np.int64)
-    position[tree.order] = np.arange(count)
-    position_of_row = np.repeat(position, np.diff(records.starts))
+@dataclass(frozen=True)
+class ShareLimit:
+    """Of some k records of a class, at most ``most`` have the same value of ``attribute``, null aside."""
+
+    attribute: str
+    most: int
+
+
+def share_limit(requirements: Requirements, records: Records, k: int) -> ShareLimit | None:
+    """Return the strictest limit on equal values among k records that follows from a requirement, or None.
+
+    Where persons are counted, one of them may have any number of records with the same value.
+    """
+    if records.persons is not None:
+        return None
+    found: list[tuple[int, float, str]] = []
+    for part in requirements.parts:
+        requirement = part.part if isinstance(part, Joint) else part
+        if isinstance(requirement, FrequencyDiversity):
+            most = -(-k // requirement.l)
+        elif isinstance(requirement, AlphaAnonymity):
+            most = math.ceil(k * requirement.alpha - ROUNDED)
+        else:
+            continue
+        values = records.sensitive[requirement.attribute]
+        counts = np.bincount(values.codes[records.rows], minlength=values.distinct + 1)[: values.distinct]
+        if most < k:
+            found.append((most, -counts.max(initial=0) / max(int(counts.sum()), 1), requirement.attribute))
+    return ShareLimit(min(found)[2], min(found)[0]) if found else None
+
+
+def _diversity(
+    position_of_row: NDArray[np.int64],
+    records: Records,
+    needed: Mapping[str, int],
+    value: NDArray[np.int64],
+    most: int,
+) -> DiversityLimits:
+    """Return the values needed, those of each distinct record, each once, and the limit of equal ones.
+
+    value: int64[m], the value with a limit by position.
+    """
+    count = len(value)
     pairs, owner, first = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)], 0
     for attribute, name in enumerate(needed):
         values = records.sensitive[name]
@@ -162,4 +227,12 @@ def _diversity(tree: KdTree, records: Records, needed: Mapping[str, int]) -> Div
     distinct = np.unique(np.concatenate(pairs), axis=0)
     starts = np.searchsorted(distinct[:, 0], np.arange(count + 1))
     numbers = np.array(list(needed.values()), np.int64)
-    return DiversityLimits(numbers, starts, np.ascontiguousarray(distinct[:, 1]), np.concatenate(owner))
+    return DiversityLimits(
+        numbers,
+        starts,
+        np.ascontiguousarray(distinct[:, 1]),
+        np.concatenate(owner),
+        most,
+        np.ascontiguousarray(value),
+        int(value.max(initial=NONE)) + 1,
+    )

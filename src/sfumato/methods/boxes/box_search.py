@@ -1,12 +1,14 @@
 """The box around a record that leaves least slack for its price, by branch and bound.
 
-Every record has a price, an integer number of cost units, 0 or more. A box is allowed if it holds at least k records
-and enough different sensitive values. For the c copies of the record itself (``own``) together it leaves the slack
+Every record has a price, an integer number of cost units, and no price is below a ``base`` of at most 0. Prices and
+costs are counted from it: that changes nothing for k records in a box. A box is allowed if it holds at least k records
+and enough different sensitive values; of one sensitive attribute, only so many records count as may have the same value
+among k (``DiversityLimits``). For the c copies of the record itself (``own``) together it leaves the slack
 
     the least of c / j * (k * cost of the box - the k - j largest prices of other records in it) over j from 1 to c
 
-since a class may hold any number j of the copies, and all have one price (``largest_prices.shared_slack``).
-Only the prices of records of a lower rank count; those of the others are 0. ``least_slacks`` finds the smallest slack
+since a class may hold any number j of the copies, and all have one price (``largest_prices.shared_slack``). Only the
+prices of records of a lower rank count; those of the others are the base. ``least_slacks`` finds the smallest slack
 over all allowed boxes that hold the record. With all prices 0 that is k times the cost of the cheapest box.
 
 A box that holds the record is given by its extents on *chains*: for a category, how far up its ancestors the box
@@ -26,22 +28,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.constants import INFINITE, NONE, STACK_SIZE
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
-from sfumato.losses.exact_costs import DIFFERENCE, attribute_cost
-from sfumato.methods.boxes.diversity_limits import DistinctValues, count_values, reset_values, values_suffice
-from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, largest_sum, shared_slack
-from sfumato.methods.clustering.kd_tree import distance
+from sfumato.losses.exact_costs import DIFFERENCE
+from sfumato.methods.boxes.diversity_limits import (
+    ValueTally,
+    count_values,
+    counts_values,
+    reset_values,
+    values_suffice,
+)
+from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, largest_sum, make_room, shared_slack
+from sfumato.methods.boxes.neighbourhood import inside, joined_cost, neighbourhood, widen_box, within
+
+LISTED = 1 << 12  # neighbours of a part that are kept for its halves, at most
 
 
 @kernel
-def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, layout, units, result):
+def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversity, layout, units, result):
     """Write the least slack of each of the positions ``targets``, where it is below its goal, into ``result``.
 
-    tree: KdTree. targets: int64[t]. prices, rank: int64[m], by position in the tree. goals: int64[t]. diversity:
-    DiversityLimits. layout, units: see Costs. result: slack int64[t], the goal where nothing is below it; box_slack
-    int64[t], the least slack of the boxes that were examined, or the goal; box_low, box_high: uint[t, d], that box, or
-    the record itself. The slack is exact where it equals that of the box.
+    tree: KdTree. targets: int64[t]. prices, rank: int64[m], by position in the tree; base: no price is below it. goals:
+    int64[t], in all for the copies of each target, above the base. diversity: DiversityLimits. layout, units: see
+    Costs. result: slack int64[t], the goal where nothing is below it; box_slack int64[t], the least slack of the boxes
+    that were examined, or the goal; box_low, box_high: uint[t, d], that box, or the record itself. The slack is exact
+    where it equals that of the box.
     """
     slack, box_slack, box_low, box_high = result
     codes, weights = tree.codes, tree.weights
@@ -55,27 +66,47 @@ def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, la
     work = SearchBuffers(
         np.empty(m, np.int64),
         np.empty(m, np.int64),
-        LargestPrices(np.empty(k + 1, np.int64), np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)),
+        LargestPrices(
+            np.empty(k + 1, np.int64),
+            np.empty(k + 1, np.int64),
+            np.empty(k + 1, np.int64),
+            np.empty(k + 1, np.int64),
+            np.empty(k + 1, np.int64),
+        ),
         np.empty(k + 1, np.int64),
-        DistinctValues(
-            np.zeros(len(diversity.owner), np.int64), np.zeros(len(diversity.needed), np.int64), np.zeros(1, np.int64)
+        ValueTally(
+            np.zeros(len(diversity.owner), np.int64),
+            np.zeros(len(diversity.needed), np.int64),
+            np.zeros(1, np.int64),
+            np.zeros(diversity.shares, np.int64),
+            np.empty(diversity.shares, np.int64),
         ),
         np.empty(chains, np.int64),
         np.empty(chains, np.int64),
     )
-    # The waiting parts: their ends on the chains, and their plans: the bound, the chain to halve them on, and where.
+    # The waiting parts: their ends on the chains; their plans: the bound, the chain to halve them on, where, how many
+    # neighbours a better box could hold, and the row of ``lists`` with these: a half need not look at any others. Lists
+    # that are longer than LISTED are not kept.
     ends = np.empty((2, max_parts + 2, chains), np.int64)
-    plans = np.empty((max_parts + 2, 3), np.int64)
+    plans = np.empty((max_parts + 2, 5), np.int64)
+    lists = np.empty((max_parts + 2, min(LISTED, m)), np.int64)
+    everybody = np.arange(m)
+    for part in range(max_parts + 2):
+        plans[part, 4] = part
     for number in range(len(targets)):
         own, best = targets[number], goals[number]
-        copies = min(weights[own], k)
+        copies = min(weights[own], k if diversity.value[own] == NONE else min(diversity.most, k))
         others = k - copies
         # Boxes that cost more cannot be below the goal: the prices that count are no larger than its own.
-        limit = (best + others * prices[own] - 1) // k
-        near = neighbourhood(tree, own, limit, best, prices, rank, k, copies, ups, layout, units, work)
+        limit = (best + others * (prices[own] - base) - 1) // k + base
+        near = neighbourhood(tree, own, limit, best, prices, base, rank, k, copies, diversity, ups, layout, units, work)
         for c in range(chains):
             ends[0, 0, c], ends[1, 0, c] = 0, INFINITE
-        best = examine(ends[0, 0], ends[1, 0], near, k, copies, best, ups, layout, diversity, work, plans[0])
+        reached = within(near.distance, (near.top - 1) // k + base)
+        best = examine(
+            ends[0, 0], ends[1, 0], near, everybody, reached, lists, base, k, copies, best, ups, layout, diversity,
+            work, plans[0],
+        )  # fmt: skip
         waiting, halved, lowest = 1, 0, INFINITE
         while waiting > 0:
             part = 0
@@ -92,10 +123,14 @@ def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, la
             move_part(ends, plans, part, waiting)
             ends[0, waiting, chain] = at
             ends[1, part, chain] = at - 1
-            for half in (waiting, part):
+            whole, count = everybody, reached
+            if plans[waiting, 3] <= lists.shape[1]:
+                whole, count = lists[plans[waiting, 4]], plans[waiting, 3]
+            for half in (part, waiting):  # the second half overwrites the list of the whole
                 best = examine(
-                    ends[0, half], ends[1, half], near, k, copies, best, ups, layout, diversity, work, plans[half]
-                )
+                    ends[0, half], ends[1, half], near, whole, count, lists, base, k, copies, best, ups, layout,
+                    diversity, work, plans[half],
+                )  # fmt: skip
             waiting += 1
             # Drop the parts that cannot be better.
             for half in (waiting - 1, part):
@@ -103,41 +138,33 @@ def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, la
                     waiting -= 1
                     move_part(ends, plans, waiting, half)
         slack[number], box_slack[number] = min(lowest, best), best
-        for q in range(d):
-            box_low[number, q], box_high[number, q] = codes[own, q], codes[own, q]
-        if best < goals[number]:
-            for i in range(len(near.position)):
-                if inside(near.reach, i, work.best_box):
-                    for q in range(d):
-                        box_low[number, q] = min(box_low[number, q], codes[near.position[i], q])
-                        box_high[number, q] = max(box_high[number, q], codes[near.position[i], q])
+        write_box(codes, own, near, best < goals[number], work.best_box, box_low[number], box_high[number])
+
+
+@inlined_kernel
+def write_box(codes, own, near, found, extents, box_low, box_high):
+    """Write the box of the neighbours within some extents into box_low and box_high, or the record where none is found.
+
+    codes: uint[m, d]; extents: int64[chains]; box_low, box_high: uint[d].
+    """
+    for q in range(len(box_low)):
+        box_low[q], box_high[q] = codes[own, q], codes[own, q]
+    if found:
+        for i in range(len(near.position)):
+            if inside(near.reach, i, extents):
+                for q in range(len(box_low)):
+                    box_low[q] = min(box_low[q], codes[near.position[i], q])
+                    box_high[q] = max(box_high[q], codes[near.position[i], q])
 
 
 @inner_kernel
 def move_part(ends, plans, source, target):
-    """Copy a waiting part over another. ends: int64[2, parts, chains]; plans: int64[parts, 3]."""
+    """Copy a part over another, and exchange their lists. ends: int64[2, parts, chains]; plans: int64[parts, 5]."""
     for c in range(ends.shape[2]):
         ends[0, target, c], ends[1, target, c] = ends[0, source, c], ends[1, source, c]
-    for c in range(3):
+    for c in range(4):
         plans[target, c] = plans[source, c]
-
-
-class Neighbourhood(NamedTuple):
-    """The n records around a record, the nearest first.
-
-    position: int64[n], in the tree; distance: int64[n], at most the cost of the smallest box that holds both records;
-    own: int64[d], the cost of the record alone; reach: int64[n, chains], the extent that a box needs on each chain to
-    hold the neighbour, on the two chains of a number beyond the record alone; weight, price: int64[n], the price 0
-    where it does not count; top: the most that k records in a better box could pay.
-    """
-
-    position: NDArray[np.int64]
-    distance: NDArray[np.int64]
-    own: NDArray[np.int64]
-    reach: NDArray[np.int64]
-    weight: NDArray[np.int64]
-    price: NDArray[np.int64]
-    top: np.int64
+    plans[target, 4], plans[source, 4] = plans[source, 4], plans[target, 4]
 
 
 class SearchBuffers(NamedTuple):
@@ -151,111 +178,34 @@ class SearchBuffers(NamedTuple):
     gathered: NDArray[np.int64]
     largest: LargestPrices
     kept: NDArray[np.int64]
-    values: DistinctValues
+    values: ValueTally
     joined: NDArray[np.int64]
     best_box: NDArray[np.int64]
 
 
-@inlined_kernel
-def neighbourhood(tree, own, limit, best, prices, rank, k, copies, ups, layout, units, work):
-    """Return the records within ``limit`` of ``own``, itself among them: Neighbourhood."""
-    codes, positions, distances = tree.codes, work.gathered, work.cost
-    waiting = np.empty(STACK_SIZE, np.int64)
-    count = 0
-    waiting[0] = 0
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        node = waiting[depth]
-        if tree.spans[node, 2] != NONE:
-            for half in (tree.spans[node, 2], node + 1):
-                if distance(codes, own, tree.low, tree.high, half, limit, INFINITE, layout, units) <= limit:
-                    waiting[depth] = half
-                    depth += 1
-            continue
-        for position in range(tree.spans[node, 0], tree.spans[node, 1]):
-            cost = distance(codes, own, codes, codes, position, limit, INFINITE, layout, units)
-            if cost <= limit:
-                positions[count], distances[count] = position, cost
-                count += 1
-    # A box of a given cost holds no record farther away, so its slack is at least the one computed up to that distance.
-    sequence = np.argsort(distances[:count])
-    size, held, total = 0, np.int64(0), np.int64(0)
-    far_enough, top = 0, best
-    for s in range(count):
-        position = positions[sequence[s]]
-        if prices[position] > 0 and rank[position] < rank[own]:
-            size, held, total = add_price(
-                prices[position], tree.weights[position], s, k - 1, size, held, total, work.largest
-            )
-        if shared_slack(k * distances[sequence[s]], k - copies, copies, size, work.largest)[0] < best:
-            far_enough, top = s + 1, largest_sum(best, k - copies, copies, size, work.largest)
-    sequence = sequence[:far_enough]
-    position = positions[sequence]
-    reach = np.zeros((far_enough, len(ups) + np.count_nonzero(ups)), np.int64)
-    price = np.zeros(far_enough, np.int64)
-    alone = np.empty(len(ups), np.int64)
-    for q in range(len(ups)):
-        alone[q] = attribute_cost(layout, units, q, np.int64(codes[own, q]), np.int64(codes[own, q]))
-    for i in range(far_enough):
-        if rank[position[i]] < rank[own]:
-            price[i] = prices[position[i]]
-        for q in range(len(ups)):
-            code, own_code = np.int64(codes[position[i], q]), np.int64(codes[own, q])
-            if code != own_code:
-                side = attribute_cost(layout, units, q, min(code, own_code), max(code, own_code))
-                if ups[q] != 0:
-                    reach[i, ups[q] if code > own_code else q] = side - alone[q]
-                else:
-                    reach[i, q] = side
-    return Neighbourhood(position, distances[sequence], alone, reach, tree.weights[position], price, top)
-
-
 @inner_kernel
-def inside(reach, i, extents):
-    """Return whether a box, given by its extents on the chains, holds neighbour i."""
-    for c in range(len(extents)):  # noqa: SIM110 - a generator is not compiled well
-        if reach[i, c] > extents[c]:
-            return False
-    return True
-
-
-@inner_kernel
-def widen_box(extents, reach, i):
-    """Widen a box, given by its extents on the chains, so that it holds neighbour i."""
-    for c in range(len(extents)):
-        extents[c] = max(extents[c], reach[i, c])
-
-
-@inner_kernel
-def joined_cost(low, near, i, ups, layout):
-    """Return the cost of the smallest box from ``low`` on that holds neighbour i."""
-    total = np.int64(0)
-    for q in range(len(ups)):
-        side = max(low[q], near.reach[i, q])
-        if ups[q] != 0:
-            side = min(near.own[q] + side + max(low[ups[q]], near.reach[i, ups[q]]), layout[q, 3])
-        else:
-            side = max(side, near.own[q])
-        total += side
-    return total
-
-
-@inner_kernel
-def examine(low, high, near, k, copies, best, ups, layout, diversity, work, plan):
+def examine(low, high, near, whole, count, lists, base, k, copies, best, ups, layout, diversity, work, plan):
     """Bound a part, look for a better box in it, and return the least slack known now.
 
-    low, high: int64[chains], the part. plan: int64[3], receives the bound of the part, the chain to halve it on, and
-    the first extent of the second half. A better box is written into ``work.best_box``.
+    low, high: int64[chains], the part. whole: int64[count], the neighbours that its boxes could hold. plan: int64[5],
+    receives the bound of the part, the chain to halve it on, the first extent of the second half, and how many
+    neighbours a better box could hold; these are written into its row of ``lists`` if they fit. A better box is written
+    into ``work.best_box``.
     """
-    kept = gather(low, high, near, k, copies, best, ups, layout, work)
+    most = diversity.most
+    gathered = work.gathered
+    kept = gather(low, high, near, whole, count, gathered, base, k, copies, most, best, ups, layout, work)
     sequence = np.argsort(work.cost[:kept])
-    plan[0], last, size = bound_of(sequence, near, k, copies, diversity, work)
+    plan[0], last, size = bound_of(sequence, near, gathered, base, k, copies, diversity, work)
+    plan[3] = kept
     if plan[0] >= best:
         return best
-    join_enough(low, sequence, last, size, near, k, diversity, work)
+    if kept <= lists.shape[1]:
+        for j in range(kept):
+            lists[plan[4], j] = gathered[j]
+    join_enough(low, sequence, last, size, near, gathered, k, diversity, work)
     joined = work.joined
-    slack = slack_of(joined, near, k, copies, ups, layout, work)
+    slack = slack_of(joined, near, base, k, copies, most, ups, layout, work)
     if slack < best:
         best = slack
         for c in range(len(low)):
@@ -267,7 +217,7 @@ def examine(low, high, near, k, copies, best, ups, layout, diversity, work, plan
             chain = c
     middle, at = low[chain] + (joined[chain] - low[chain] + 1) // 2, joined[chain]
     for s in range(last + 1):
-        step = near.reach[work.gathered[sequence[s]], chain]
+        step = near.reach[gathered[sequence[s]], chain]
         if middle <= step < at:
             at = step
     plan[1], plan[2] = chain, at
@@ -275,23 +225,30 @@ def examine(low, high, near, k, copies, best, ups, layout, diversity, work, plan
 
 
 @inlined_kernel
-def gather(low, high, near, k, copies, best, ups, layout, work):
-    """Write the neighbours that a better box of the part could hold, and its cost, into ``work``; return how many."""
-    gathered, cost = work.gathered, work.cost
-    count, size, held, total = 0, 0, np.int64(0), np.int64(0)
-    farthest = (near.top - 1) // k
-    for i in range(len(near.price)):
-        if near.distance[i] > farthest:
-            break
-        if inside(near.reach, i, high):
-            gathered[count], cost[count] = i, joined_cost(low, near, i, ups, layout)
-            count += 1
-            if near.price[i] > 0:
-                size, held, total = add_price(near.price[i], near.weight[i], i, k - 1, size, held, total, work.largest)
-    # Boxes that cost more than this are no better than the best.
-    dearest = (largest_sum(best, k - copies, copies, size, work.largest) - 1) // k
-    kept = 0
+def gather(low, high, near, whole, count, gathered, base, k, copies, most, best, ups, layout, work):
+    """Write the neighbours that a better box of the part could hold into ``gathered``; return how many.
+
+    What a box with each of them costs is written into ``work.cost``.
+    """
+    reach, own, prices, values, weights = near.reach, near.own, near.price, near.value, near.weight
+    cost, largest, own_value = work.cost, work.largest, near.own_value
+    found, size, held, total = 0, 0, np.int64(0), np.int64(0)
     for j in range(count):
+        i = whole[j]
+        if inside(reach, i, high):
+            gathered[found], cost[found] = i, joined_cost(low, reach, own, i, ups, layout)
+            found += 1
+            if prices[i] > 0:
+                weight, value = weights[i], values[i]
+                if value != NONE:
+                    weight, size, held, total = make_room(
+                        prices[i], weight, value, most - (value == own_value), k - 1, size, held, total, largest
+                    )
+                size, held, total = add_price(prices[i], weight, value, i, k - 1, size, held, total, largest)
+    # Boxes that cost more than this are no better than the best.
+    dearest = (largest_sum(best, k - copies, copies, size, largest) - 1) // k + base
+    kept = 0
+    for j in range(found):
         if cost[j] <= dearest:
             gathered[kept], cost[kept] = gathered[j], cost[j]
             kept += 1
@@ -299,66 +256,81 @@ def gather(low, high, near, k, copies, best, ups, layout, work):
 
 
 @inlined_kernel
-def bound_of(sequence, near, k, copies, diversity, work):
+def bound_of(sequence, near, gathered, base, k, copies, diversity, work):
     """Return the bound of a part, the last of the sequence that it needs, and how many of ``work.kept`` give it.
 
     sequence: int64[n], the gathered neighbours, in the order of their costs.
     """
-    bound, at_bound, kept_size = INFINITE, -1, 0
+    prices, values, weights, own_value = near.price, near.value, near.weight, near.own_value
+    cost, largest, most = work.cost, work.largest, diversity.most
+    counting = counts_values(diversity)
+    bound, at_bound, kept_size, before = INFINITE, -1, 0, np.int64(-1)
     size, held, total, records = 0, np.int64(0), np.int64(0), np.int64(0)
     reset_values(work.values)
     for s in range(len(sequence)):
-        i = work.gathered[sequence[s]]
-        records += near.weight[i]
-        count_values(near.position[i], diversity, work.values)
-        if near.price[i] > 0:
-            size, held, total = add_price(near.price[i], near.weight[i], i, k - 1, size, held, total, work.largest)
-        spent = work.cost[sequence[s]]
-        if s + 1 < len(sequence) and work.cost[sequence[s + 1]] == spent:
-            continue
-        if records < k:
-            continue
-        slack, used = shared_slack(k * spent, k - copies, copies, size, work.largest)
-        if slack < bound and values_suffice(diversity, work.values):
-            bound, at_bound, kept_size = slack, s, used
-            for t in range(used):
-                work.kept[t] = work.largest.record[t]
+        i = gathered[sequence[s]]
+        weight, value = weights[i], values[i]
+        records += count_values(near.position[i], weight, diversity, work.values) if counting else weight
+        if prices[i] > 0:
+            if value != NONE:
+                weight, size, held, total = make_room(
+                    prices[i], weight, value, most - (value == own_value), k - 1, size, held, total, largest
+                )
+            size, held, total = add_price(prices[i], weight, value, i, k - 1, size, held, total, largest)
+        # With the same prices the slack is no less than before; boxes of equal cost are taken together.
+        spent, following = cost[sequence[s]], sequence[min(s + 1, len(sequence) - 1)]
+        new = records >= k and total > before and (s + 1 == len(sequence) or cost[following] > spent)
+        if new and (not counting or values_suffice(diversity, work.values)):
+            before = total
+            slack, used = shared_slack(
+                k * (spent - base), k - copies, copies, own_value, most - copies, size, total, largest
+            )
+            if slack < bound:
+                bound, at_bound, kept_size = slack, s, used
+                for t in range(used):
+                    work.kept[t] = largest.record[t]
     return bound, at_bound, kept_size
 
 
 @inlined_kernel
-def join_enough(low, sequence, last, size, near, k, diversity, work):
+def join_enough(low, sequence, last, size, near, gathered, k, diversity, work):
     """Write an allowed box into ``work.joined``: the neighbours in ``work.kept``, and as many others as it takes."""
-    joined = work.joined
+    joined, reach, weights = work.joined, near.reach, near.weight
+    counting = counts_values(diversity)
     for c in range(len(low)):
         joined[c] = low[c]
     for t in range(size):
-        widen_box(joined, near.reach, work.kept[t])
+        widen_box(joined, reach, work.kept[t])
     records = np.int64(0)
     reset_values(work.values)
     for s in range(len(sequence)):
-        i = work.gathered[s]
-        if inside(near.reach, i, joined):
-            records += near.weight[i]
-            count_values(near.position[i], diversity, work.values)
+        i = gathered[s]
+        if inside(reach, i, joined):
+            records += count_values(near.position[i], weights[i], diversity, work.values) if counting else weights[i]
     for s in range(last + 1):
-        if records >= k and values_suffice(diversity, work.values):
+        if records >= k and (not counting or values_suffice(diversity, work.values)):
             break
-        i = work.gathered[sequence[s]]
-        if not inside(near.reach, i, joined):
-            widen_box(joined, near.reach, i)
-            records += near.weight[i]
-            count_values(near.position[i], diversity, work.values)
+        i = gathered[sequence[s]]
+        if not inside(reach, i, joined):
+            widen_box(joined, reach, i)
+            records += count_values(near.position[i], weights[i], diversity, work.values) if counting else weights[i]
 
 
 @inlined_kernel
-def slack_of(box, near, k, copies, ups, layout, work):
+def slack_of(box, near, base, k, copies, most, ups, layout, work):
     """Return the slack that a box leaves. box: int64[chains]."""
-    spent = joined_cost(box, near, np.int64(0), ups, layout)  # the nearest neighbour is no wider than the record itself
+    reach, prices, values, weights = near.reach, near.price, near.value, near.weight
+    largest, own_value = work.largest, near.own_value
+    # The nearest neighbour is no wider than the record itself.
+    spent = joined_cost(box, reach, near.own, np.int64(0), ups, layout)
     size, held, total = 0, np.int64(0), np.int64(0)
-    for i in range(len(near.price)):
-        if near.distance[i] > spent:
-            break
-        if near.price[i] > 0 and inside(near.reach, i, box):
-            size, held, total = add_price(near.price[i], near.weight[i], i, k - 1, size, held, total, work.largest)
-    return shared_slack(k * spent, k - copies, copies, size, work.largest)[0]
+    for i in range(within(near.distance, spent)):
+        if prices[i] > 0 and inside(reach, i, box):
+            weight, value = weights[i], values[i]
+            if value != NONE:
+                weight, size, held, total = make_room(
+                    prices[i], weight, value, most - (value == own_value), k - 1, size, held, total, largest
+                )
+            size, held, total = add_price(prices[i], weight, value, i, k - 1, size, held, total, largest)
+    spent = k * (spent - base)
+    return shared_slack(spent, k - copies, copies, own_value, most - copies, size, total, largest)[0]

@@ -290,7 +290,7 @@ class NeighbourhoodTypes:
         high: Codes = np.empty(shape, records.codes.dtype)
         slack, box_slack = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)
         least_slacks(
-            tree, targets, in_tree, rank, least, goals, MAX_PARTS, no_limits(len(codes)), records.costs.layout,
+            tree, targets, in_tree, 0, rank, least, goals, MAX_PARTS, no_limits(len(codes)), records.costs.layout,
             records.costs.units, (slack, box_slack, low, high),
         )  # fmt: skip
         tight = box_slack < goals - (goals * TIGHT).astype(np.int64)

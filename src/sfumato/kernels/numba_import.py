@@ -28,6 +28,11 @@ def this_process_runs_the_command() -> None:
     _runs_command = True
 
 
+def runs_the_command() -> bool:
+    """Return whether the process runs the command, so that what holds for all of it is ours to decide."""
+    return _runs_command
+
+
 def load_numba_functions() -> None:
     """Load what numba offers to kernels, if the process runs the command. What else imports SciPy later gets it."""
     if not _runs_command:

@@ -34,6 +34,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     monkeypatch.setattr(sessions, "_pyspark", lambda: SimpleNamespace(SparkSession=spark))
     monkeypatch.setenv("PYSPARK_PYTHON", "python3")
     monkeypatch.delenv(JAVA_OPTIONS, raising=False)
+    monkeypatch.setattr(sessions, "runs_the_command", lambda: True)
     return noted
 
 
@@ -73,3 +74,12 @@ def test_options_that_the_user_has_set_stay(
     session_of(tmp_path / "people.parquet", target=tmp_path / "release")
     assert started == ["-Xss4m"]
     assert os.environ[JAVA_OPTIONS] == "-Xss4m"
+
+
+def test_a_program_that_uses_the_package_gets_java_as_it_is(
+    started: list[str | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "runs_the_command", lambda: False)
+    (tmp_path / "people.parquet").touch()
+    session_of(tmp_path / "people.parquet", target=tmp_path / "release")
+    assert started == [None]

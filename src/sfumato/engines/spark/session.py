@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato import errors
 from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.kernels.numba_import import runs_the_command
 
 # Types of PySpark, which is loaded only when it is used. Classic sessions and Spark Connect have different types.
 Session = Any
@@ -59,9 +60,10 @@ def _options_of_java(data: object, target: str | Path | None) -> Iterator[None]:
     """Start Java without its second compiler if it is to move nothing but chunks.
 
     That compiler then takes longer than its code saves; it pays where Java reads or writes rows. Options that the user
-    has set for the driver come after this one, and win. Executors in other processes do not get it.
+    has set for the driver come after this one, and win. Executors in other processes do not get it. A program that uses
+    the package may go on with the session, so its Java is left alone.
     """
-    if JAVA_OPTIONS in os.environ or not _python_has_all_rows(data, target):
+    if JAVA_OPTIONS in os.environ or not runs_the_command() or not _python_has_all_rows(data, target):
         yield
         return
     os.environ[JAVA_OPTIONS] = "-XX:TieredStopAtLevel=1"

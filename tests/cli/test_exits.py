@@ -5,17 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 import pytest
+from small_disk import small_disk
 
 from sfumato.cli import demo, main
 from sfumato.cli.main import ExitStatus, Stopped
@@ -210,17 +209,6 @@ def test_descriptors_that_the_caller_has_closed_never_become_files_of_the_releas
     result = subprocess.run(command, preexec_fn=close, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert main(["audit", "out/a.csv"]) == 0
-
-
-@contextmanager
-def small_disk(size: int) -> Iterator[None]:
-    """No file may grow beyond that many bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def files_in(directory: Path) -> dict[str, bytes]:

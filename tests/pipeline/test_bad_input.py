@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_disk import WITHOUT_BYTECODE
 
 from sfumato.cli import main
 from sfumato.errors import InfeasibleError
@@ -424,6 +425,7 @@ def test_a_file_that_cannot_grow_is_a_full_disk(suffix: str, warm_table: Path, t
     result = subprocess.run(
         anonymize_command(warm_table, tmp_path / f"out{suffix}"),
         preexec_fn=small_files,
+        env={**os.environ, **WITHOUT_BYTECODE},
         capture_output=True,
         text=True,
         check=False,

@@ -25,6 +25,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_disk import WITHOUT_BYTECODE
 
 import sfumato
 from sfumato.errors import OutputError, UsageError
@@ -755,7 +756,7 @@ try:
 except OutputError as error:
     print(error)
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, **WITHOUT_BYTECODE, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     return done.stdout
 

@@ -6,7 +6,6 @@ import datetime
 import gzip
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
+from small_disk import small_disk
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
@@ -517,17 +518,13 @@ def test_a_temporary_directory_that_vanishes_is_an_error_and_nothing_is_written(
 
 
 def test_a_full_disk_is_an_error_and_nothing_is_written(people: Path, tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def fill() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        with pytest.raises(OutputError, match="no space left"):
-            published(people, tmp_path / "out.parquet", Disturbing("partition", fill))
+        with ExitStack() as filled:
+            full = Disturbing("partition", lambda: filled.enter_context(small_disk(100)))
+            with pytest.raises(OutputError, match="no space left"):
+                published(people, tmp_path / "out.parquet", full)
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "temporary"]
 

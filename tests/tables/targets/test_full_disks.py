@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from small_disk import small_disk
 
 import sfumato
 from sfumato.errors import OutputError
@@ -21,16 +21,6 @@ from sfumato.tables.targets.target import open_target
 ROWS = 4000
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-
-
-@contextlib.contextmanager
-def small_files(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +74,7 @@ def test_a_disk_that_fills_up_leaves_the_old_release_and_no_stray_row(
             old = rows_in(path)
             taken = path.stat().st_size  # a full disk has room for what is there already
         message = None
-        with small_files(taken + size):
+        with small_disk(taken + size):
             try:
                 release.write(f"{path}#people")
             except OutputError as error:

@@ -45,7 +45,7 @@ SECTIONS: dict[str, Section] = {
     "loss": loss.SECTION,
     "bound": bound.SECTION,
     "microaggregation": microaggregation.SECTION,
-    "gap": gap.SECTION,
+    **gap.SECTIONS,
     "methods": methods.SECTION,
     "diversity": diversity.SECTION,
     "guides": guides.SECTION,

@@ -105,6 +105,19 @@ def test_it_settles_where_nothing_is_to_be_gained(monkeypatch: pytest.MonkeyPatc
     assert improvement.improve(SearchLimits(50), Progress()) == "settled after 5 rounds"
 
 
+def test_classes_with_too_many_records_are_not_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = random_records(np.random.default_rng(5), 600)
+    monkeypatch.setattr("sfumato.methods.search.improvement.LARGE", 0)
+    costs = []
+    for most in (0, 600):
+        monkeypatch.setattr("sfumato.methods.search.improvement.MOST_REBUILT", most)
+        improvement = Improvement(first_classes(records, asking(3)), records, asking(3))
+        improvement._round(1, lambda: False, Progress())
+        assert_classes(improvement.batch, records, asking(3))
+        costs.append(improvement.cost)
+    assert costs[0] > costs[1]
+
+
 @kernel
 def agglomerated(part, asked, tests, owner):
     """A way in from Python."""

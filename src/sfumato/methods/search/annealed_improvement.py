@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.search.annealing import anneal
-from sfumato.methods.search.improvement import Improvement, SearchLimits
+from sfumato.methods.search.improvement import FEWEST_CLASSES, LARGE, MOST_RECORDS, Improvement, SearchLimits
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
@@ -58,6 +58,6 @@ class AnnealedImprovement(Improvement):
         part, tests = self._part(begin, end)
         near = np.empty((end - begin, min(NEAR, end - begin - 1)), np.int64)
         count, tries = int(owner[-1]) + 1, self._tries * len(owner)
-        if count == 1:
-            return 0
+        if count == 1 or len(owner) > max(2 * MOST_RECORDS, LARGE * FEWEST_CLASSES * self._rules.least):
+            return 0  # one class, or large ones: see LARGE
         return int(anneal(part, owner, count, self._rules, tests, near, tries, self._heat, state))

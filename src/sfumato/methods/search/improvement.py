@@ -42,6 +42,9 @@ from sfumato.requirements import Requirements
 CLASSES, FEWEST_CLASSES = 48, 20
 FEWEST_RECORDS, MOST_RECORDS = 250, 1500
 NEAR = 4  # classes that are rebuilt together
+# A class is large where one column is * whatever the class. Nothing is to be gained there, and the work grows with the
+# square of its records: no more are rebuilt at once than MOST_REBUILT, or LARGE times the least that the classes need.
+MOST_REBUILT, LARGE = 1000, 8
 PASSES = 4
 CHAINED_RECORDS = 8192  # records of a neighbourhood that is searched for chains
 TREES = 2  # that near rows are found by
@@ -185,7 +188,8 @@ class Improvement:
     def _rebuilt(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, tests = self._part(begin, end)
         count = int(owner[-1]) + 1
-        return int(rebuild(part, owner, count, self._rules, tests, PASSES, count, NEAR, PASSES // 2, state))
+        most = max(MOST_REBUILT, LARGE * NEAR * self._rules.least)
+        return int(rebuild(part, owner, count, self._rules, tests, PASSES, count, NEAR, most, PASSES // 2, state))
 
     def _rearrange(self) -> None:
         """Order the classes anew, so that near classes are together."""

@@ -43,11 +43,11 @@ def next_random(state):
 
 
 @kernel
-def rebuild(part, owner, most, rules, tests, first, tries, near, passes, state):
+def rebuild(part, owner, most, rules, tests, first, tries, near, most_rows, passes, state):
     """Improve the classes of a part by search and by ``tries`` tries to rebuild ``near`` of them; return the gain.
 
     owner: int64[n], the class of each row, below ``most``, gaps allowed, changed. first, passes: the passes of the
-    search over all rows, and over those of a try.
+    search over all rows, and over those of a try. most_rows: a try with more of them is passed over.
     """
     (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
     rows, facts, box = build_classes(codes, owner, most + SPARE, layout, units)
@@ -57,7 +57,7 @@ def rebuild(part, owner, most, rules, tests, first, tries, near, passes, state):
         centre = rows[np.int64(next_random(state) % np.uint64(len(codes))), OWNER]
         count = neighbours(facts, box, centre, layout, units, class_ids, state)
         chosen, cost = rows_of(rows, facts, class_ids, count)
-        if count >= 2 and cost > 0:
+        if count >= 2 and cost > 0 and len(chosen) <= most_rows:
             few_codes, few_values = part_of(codes, values, chosen)
             count_made = agglomerate(few_codes, few_values, layout, units, least, lack, space, real, owner)
             few_rows, few_facts, few_box = build_classes(few_codes, owner, count_made, layout, units)

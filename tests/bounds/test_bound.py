@@ -29,9 +29,10 @@ from strategies import Case, cases
 import sfumato
 from sfumato.bounds import bound as module
 from sfumato.bounds.bound import EFFORTS, Bound, BoundEffort, Suppression, lower_bounds
-from sfumato.bounds.box_pool import BoxPool, climb
+from sfumato.bounds.box_pool import BoxPool
 from sfumato.bounds.cheapest_boxes import nearest_boxes, search_cheapest
 from sfumato.bounds.dual_prices import prove
+from sfumato.bounds.price_ascent import climb
 from sfumato.bounds.problem import BoundProblem, values_needed
 from sfumato.cli import main
 from sfumato.methods.method import Records, SensitiveValues
@@ -535,6 +536,12 @@ def test_bounds_ascend_and_only_the_last_is_complete(crowd: Records) -> None:
     assert [one.kind for one in steps_of(crowd, EFFORTS["fast"])] == ["neighbours", "simple"]
 
 
+def test_no_bound_exceeds_what_prices_can_prove_and_the_longest_search_comes_close(crowd: Records) -> None:
+    found = steps_of(crowd, EFFORTS["best"])[-1]
+    assert found.relaxation is not None
+    assert found.gcp <= found.relaxation <= 1.02 * found.gcp
+
+
 def test_seconds_end_the_search_with_what_is_proven(crowd: Records) -> None:
     found = steps_of(crowd, EFFORTS["best"], seconds=1e-9)
     whole = steps_of(crowd, EFFORTS["fast"])
@@ -612,7 +619,7 @@ def test_the_command_tells_the_bound_and_the_ratio(place: Path, capsys: pytest.C
     found = json.loads(told(capsys, "bound", "table.csv", *FLAGS, "--json"))
     assert set(found) == {
         "records", "distinct", "k", "suppression_cost", "gcp", "cost", "simple", "kind", "method", "exact",
-        "complete", "rounds", "release", "version", "seconds",
+        "complete", "rounds", "relaxation", "release", "version", "seconds",
     }  # fmt: skip
     assert (found["records"], found["k"], found["release"], found["complete"]) == (200, 5, None, True)
     text = told(capsys, "bound", "table.csv", *FLAGS)

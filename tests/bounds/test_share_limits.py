@@ -23,9 +23,10 @@ from test_bound import Optimum, costs_by_hand, ignored, never
 
 import sfumato
 from sfumato.bounds.bound import EFFORTS, Suppression, lower_bounds
-from sfumato.bounds.box_pool import BoxPool, climb
+from sfumato.bounds.box_pool import BoxPool
 from sfumato.bounds.cheapest_boxes import nearest_boxes, search_cheapest
 from sfumato.bounds.dual_prices import prove
+from sfumato.bounds.price_ascent import climb
 from sfumato.bounds.problem import BoundProblem, ShareLimit, share_limit
 from sfumato.kernels.constants import NONE
 from sfumato.methods.method import Records, SensitiveValues

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.bounds.cheapest_boxes import nearest_boxes, search_cheapest
-from sfumato.bounds.dual_prices import raised_prices
+from sfumato.bounds.dual_prices import PriceSearch
 from sfumato.bounds.problem import BoundProblem
 from sfumato.errors import UsageError
 from sfumato.losses.exact_costs import UNIT
@@ -54,7 +54,7 @@ EFFORTS = {
     "fast": SIMPLE,
     "normal": SIMPLE,
     "balanced": BoundEffort(parts=200, steps=200, rounds=24, gain=0.005),
-    "best": BoundEffort(parts=500, steps=300, rounds=40, gain=0.0005),
+    "best": BoundEffort(parts=500, steps=300, rounds=200, gain=0.0005),
 }
 
 
@@ -86,8 +86,8 @@ class Bound:
     ``gcp`` is the bound on GCP, ``cost`` that on the loss in which a record that is left out counts
     ``suppression_cost``; they are equal where none may be left out or it counts 1. ``simple`` is the bound on ``cost``
     that the cheapest boxes alone prove. ``kind`` says what proved it: neighbours, simple or prices. ``exact``: every
-    cheapest box is known exactly. ``complete``: the search came to its end. ``release`` is a release to compare with
-    the bound.
+    cheapest box is known exactly. ``complete``: the search came to its end. ``relaxation`` is what prices can prove at
+    most, None where that is not known. ``release`` is a release to compare with the bound.
     """
 
     gcp: float
@@ -101,6 +101,7 @@ class Bound:
     k: int
     rounds: int = 0
     suppression_cost: float = 1.0
+    relaxation: float | None = None
     release: MeasuredRelease | None = None
 
     def ratio(self, cost: float) -> float:
@@ -192,29 +193,33 @@ def lower_bounds(
     if suppression.most > 0:
         forced = problem.count_above(cheapest.least, price) > suppression.most
         highest = min(highest, records.costs.full if forced else price)
-    raised = raised_prices(
-        problem,
-        cheapest,
-        max_parts=effort.parts,
-        steps=effort.steps,
-        highest=highest,
-        advance=progress.advance,
-        out_of_time=out_of_time,
-    )
+    search = PriceSearch(problem, effort.parts, effort.steps, highest, progress.advance, out_of_time)
+    rounds = search.raised(cheapest)
+    worth = records.count * UNIT
     poor_rounds = 0  # rounds in a row with too little gain
     for number in range(1, effort.rounds + 1):
         if out_of_time():
             return
         with progress.phase("prices", problem.count):
-            prices = next(raised)
-        before, bound = bound, bound_of(prices, "prices", complete=False, rounds=number)
-        bound = replace(bound, gcp=max(bound.gcp, before.gcp), cost=max(bound.cost, before.cost))
+            raised = next(rounds)
+        before, bound = bound, bound_of(raised.prices, "prices", complete=False, rounds=number)
+        bound = replace(
+            bound,
+            gcp=max(bound.gcp, before.gcp),
+            cost=max(bound.cost, before.cost),
+            relaxation=_least(before.relaxation, raised.limit / worth if suppression.most == 0 else math.inf),
+        )
         poor_rounds = poor_rounds + 1 if number > SETTLING and bound.cost < before.cost * (1 + effort.gain) else 0
-        last = number == effort.rounds or poor_rounds == ENOUGH
+        is_solved = bound.relaxation is not None and bound.relaxation < bound.cost * (1 + effort.gain)
+        last = number == effort.rounds or poor_rounds == ENOUGH or is_solved
         bound = replace(bound, complete=last and not out_of_time())
         yield bound
         if last:
             return
+
+
+def _least(known: float | None, found: float) -> float | None:
+    return min(found if known is None else known, found) if math.isfinite(found) else known
 
 
 def _proven(problem: BoundProblem, prices: NDArray[np.int64], most: int, suppressed: int) -> float:

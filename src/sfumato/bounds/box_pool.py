@@ -1,17 +1,8 @@
-"""Candidate prices with a large sum, found against a pool of boxes.
+"""The boxes that searches met, and which of their records limit prices most.
 
-Prices are proven by the search over all boxes (``dual_prices``). The candidates are found here, against the boxes that
-earlier searches met. For any prices y, feasible or not, changing the price of each record by the least of
-
-    cost of the box - mean of the k largest prices in it
-
-over the boxes of the pool that hold it makes the prices feasible for the pool. The sum of the resulting prices is a
-concave function of y, whose maximum is that of the linear programme with these boxes alone. We climb it along its
-subgradients: each record demands its tightest box, the k dearest records of a box pay for those that demand it, and a
-price rises where its records pay for fewer than their own number, and falls where they pay for more. Steps are longer
-for high prices and keep part of the direction of earlier steps. No price is below 0, so prices that are too high are
-scaled down instead, by the ratio of the cost to the mean. Only where equal sensitive values are limited may prices be
-below 0: records whose values are scarce then pay others to do without them.
+Prices are proven by the search over all boxes (``dual_prices``). The candidates are found here, against a pool of
+boxes: the k dearest records of each, as a set of the linear programme of prices (``price_programme``). When prices
+change, others become the k dearest, and the sets that are too dear then join the programme.
 """
 
 from __future__ import annotations
@@ -22,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.bounds.price_programme import PriceProgramme, RecordSets
 from sfumato.bounds.problem import BoundProblem
 from sfumato.kernels.constants import NONE, STACK_SIZE
 from sfumato.kernels.decorator import inner_kernel, kernel
@@ -29,11 +21,7 @@ from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, make_
 from sfumato.methods.clustering.kd_tree import overlap
 from sfumato.tables.coding.domains import Codes
 
-PATIENCE = 10  # steps without a gain before they are shortened
-SHORTER = 0.7
-GAIN = 1e-5  # the least relative increase that counts as a gain
-MEMORY = 0.7  # the share of the previous direction that a step keeps
-ZERO_PRICE_MOBILITY = 0.3  # a price of 0 moves like one of this share of the mean price
+BROKEN = 1e-3  # a set joins the programme if its prices exceed its cost by this share
 
 
 @dataclass(frozen=True)
@@ -48,9 +36,9 @@ class BoxPool:
 
     @classmethod
     def of(cls, problem: BoundProblem, low: Codes, high: Codes) -> BoxPool:
-        d = low.shape[1]
-        both = np.unique(np.concatenate([low, high], axis=1), axis=0)
-        low, high = np.ascontiguousarray(both[:, :d]), np.ascontiguousarray(both[:, d:])
+        _, first = np.unique(np.concatenate([low, high], axis=1), axis=0, return_index=True)
+        first.sort()  # a box keeps its number when others are added
+        low, high = low[first], high[first]
         counts = np.zeros(len(low) + 1, np.int64)
         find_members(problem.tree, low, high, counts, np.empty(0, np.int64))
         starts = np.cumsum(counts)
@@ -61,57 +49,51 @@ class BoxPool:
     def with_boxes(self, problem: BoundProblem, low: Codes, high: Codes) -> BoxPool:
         return BoxPool.of(problem, np.concatenate([self.low, low]), np.concatenate([self.high, high]))
 
+    def excess(self, problem: BoundProblem, prices: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return by how much the mean of the k largest prices in each box exceeds its cost: float64[b]."""
+        means = np.empty(len(self.cost))
+        weights, most, values = problem.tree.weights, problem.diversity.most, problem.diversity.value
+        mean_of_dearest(prices, self.starts, self.members, weights, problem.k, most, values, means)
+        return means - self.cost
 
-def climb(
-    problem: BoundProblem,
-    pool: BoxPool,
-    start: NDArray[np.float64],
-    free: NDArray[np.bool_],
-    *,
-    stride: float,
-    steps: int,
-    highest: float,
-    trust: float,
-    out_of_time: Callable[[], bool],
-) -> NDArray[np.float64]:
-    """Return prices that are feasible for the pool, with a larger sum than ``start`` made feasible.
+    def dearest(self, problem: BoundProblem, prices: NDArray[np.float64], boxes: NDArray[np.int64]) -> RecordSets:
+        """Return the k dearest records of some boxes as sets."""
+        k, sizes = problem.k, np.empty(len(boxes), np.int64)
+        members, copies = np.empty((len(boxes), k), np.int32), np.empty((len(boxes), k), np.int32)
+        weights, most, values = problem.tree.weights, problem.diversity.most, problem.diversity.value
+        write_dearest(prices, boxes, self.starts, self.members, weights, k, most, values, sizes, members, copies)
+        held = np.arange(k) < sizes[:, None]
+        shares = (copies[held] / k).astype(np.float32)
+        return RecordSets(np.append(0, np.cumsum(sizes)), members[held], shares, self.cost[boxes].astype(np.float64))
 
-    free: bool[m], the records that have a price at all; the others are in boxes that cost nothing. ``stride`` is the
-    gain that a step aims at, as a share of the sum; it shrinks when there is none. ``highest`` is the largest price
-    allowed. The climb ends at a sum of ``trust``, or when ``out_of_time`` holds.
+
+def programme_of(
+    problem: BoundProblem, pool: BoxPool, start: NDArray[np.float64], free: NDArray[np.bool_], highest: float
+) -> PriceProgramme:
+    """Return the programme of the k dearest records of every box.
+
+    free: bool[m], the records that have a price at all; the others are in boxes that cost nothing. highest: the largest
+    price allowed.
     """
-    weights, k = problem.tree.weights, problem.k
-    most, values = problem.diversity.most, problem.diversity.value
-    count = len(start)
-    rise, share, slope, direction = np.empty(count), np.empty(count), np.empty(count), np.zeros(count)
-    prices, best, value, steps_without_gain = start, start, -np.inf, 0
-    mobility = ZERO_PRICE_MOBILITY * float((start * weights).sum()) / max(int(weights[free].sum()), 1)
-    lowest = -highest if problem.limits_shares else 0.0
-    for _ in range(steps):
-        slopes(prices, pool.starts, pool.members, pool.cost, weights, k, most, values, rise, share, slope)
-        lowered = prices + rise if problem.limits_shares else prices * share
-        feasible = np.minimum(np.where(rise < 0.0, lowered, prices + rise), highest)
-        feasible[~free] = 0.0
-        reached = float((feasible * weights).sum())
-        if reached > value * (1 + GAIN):
-            best, value, steps_without_gain = feasible, reached, 0
-            if value >= trust or out_of_time():
-                break
-        else:
-            steps_without_gain += 1
-            if steps_without_gain == PATIENCE:
-                stride, steps_without_gain, prices = stride * SHORTER, 0, best
-                direction[:] = 0.0
-                continue
-        slope[~free] = 0.0
-        direction = MEMORY * direction + (1 - MEMORY) * slope if direction.any() else slope.copy()
-        scaled = direction * (np.abs(prices) + mobility)  # high prices have farther to go than low ones
-        square = float((direction * scaled).sum())
-        if square == 0.0:
-            break
-        prices = np.clip(prices + stride * value / square * scaled, lowest, highest)
-        prices[~free] = 0.0
-    return best
+    lowest = np.where(free & problem.limits_shares, -highest, 0.0)
+    sets = pool.dearest(problem, start, np.arange(len(pool.cost)))
+    return PriceProgramme(problem.tree.weights, start, lowest, np.where(free, highest, 0.0), sets)
+
+
+def pool_optimum(
+    problem: BoundProblem, pool: BoxPool, programme: PriceProgramme, steps: int, out_of_time: Callable[[], bool]
+) -> NDArray[np.float64]:
+    """Return prices with as large a sum as some iterations reach; the boxes of the pool can undercut them by little."""
+    programme.forget_idle()
+    done = 0
+    while True:
+        prices, count = programme.raised(steps, out_of_time)
+        done += count
+        excess = pool.excess(problem, prices)
+        broken = np.flatnonzero(excess > BROKEN * pool.cost)
+        programme.add(pool.dearest(problem, prices, broken))
+        if done >= steps or out_of_time():
+            return prices
 
 
 @kernel
@@ -144,45 +126,35 @@ def find_members(tree, box_low, box_high, starts, members):
 
 
 @kernel
-def slopes(prices, starts, members, cost, weights, k, most, values, rise, share, slope):
-    """Write how far each price can rise or must fall, the factor for a fall by a share, and the slope of the sum.
+def mean_of_dearest(prices, starts, members, weights, k, most, values, means):
+    """Write the mean of the k largest prices in each box. prices: float64[m]. starts, members: see BoxPool."""
+    largest = room_for_prices(k)
+    for b in range(len(means)):
+        size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
+        means[b] = 0.0
+        for t in range(size):
+            means[b] += largest.copies[t] * largest.price[t] / k
 
-    prices: float64[m]. starts, members, cost: see BoxPool. rise, share, slope: float64[m].
-    """
-    boxes = len(cost)
-    tightest = np.full(len(prices), -1)
-    largest = LargestPrices(
+
+@kernel
+def write_dearest(prices, boxes, starts, members, weights, k, most, values, sizes, records, copies):
+    """Write the k dearest records of some boxes. sizes: int64[c]; records and copies: int32[c, k]."""
+    largest = room_for_prices(k)
+    for c in range(len(boxes)):
+        sizes[c] = largest_in_box(boxes[c], prices, starts, members, weights, k, most, values, largest)
+        for t in range(sizes[c]):
+            records[c, t], copies[c, t] = largest.record[t], largest.copies[t]
+
+
+@inner_kernel
+def room_for_prices(k):
+    return LargestPrices(
         np.empty(k + 1),
         np.empty(k + 1, np.int64),
         np.empty(k + 1, np.int64),
         np.empty(k + 1, np.int64),
         np.empty(k + 1, np.int64),
     )
-    for p in range(len(prices)):
-        rise[p], share[p] = np.inf, 1.0
-    for b in range(boxes):
-        size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
-        total = 0.0
-        for t in range(size):
-            total += largest.copies[t] * largest.price[t]
-        slack = cost[b] - total / k
-        for at in range(starts[b], starts[b + 1]):
-            if slack < rise[members[at]]:
-                rise[members[at]], tightest[members[at]] = slack, b
-            if slack < 0.0:
-                share[members[at]] = min(share[members[at]], cost[b] * k / total)
-    demand = np.zeros(boxes)
-    for p in range(len(prices)):
-        slope[p] = weights[p]
-        if tightest[p] >= 0:
-            demand[tightest[p]] += weights[p]
-        else:
-            rise[p] = 0.0
-    for b in range(boxes):
-        if demand[b] > 0:
-            size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
-            for t in range(size):
-                slope[largest.record[t]] -= demand[b] * largest.copies[t] / k
 
 
 @inner_kernel

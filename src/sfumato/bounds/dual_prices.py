@@ -16,8 +16,10 @@ any box have one of highest rank, and for that record this very box was consider
 all conditions hold, in exact integers. Prices of 0 or less are not lowered: k of them cost nothing. A search that was
 cut short returns less than the slack: the prices are then lower than necessary, but valid.
 
-The candidates for prices come from the boxes that were found to be too tight (``box_pool``). ``TRUST`` keeps them near
-the proven prices, since the pool holds only the boxes seen so far.
+The candidates for prices come from the boxes that were found to be too tight (``box_pool``). At first they climb
+(``price_ascent``), and ``TRUST`` keeps them near the proven prices, since the pool holds only the boxes seen so far.
+When that gains little, they go from the proven prices towards the best for the pool (``price_programme``): about as far
+as the proofs can keep what is gained.
 """
 
 from __future__ import annotations
@@ -28,14 +30,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.box_pool import BoxPool, climb
+from sfumato.bounds.box_pool import BoxPool, pool_optimum, programme_of
 from sfumato.bounds.cheapest_boxes import CheapestBoxes
+from sfumato.bounds.price_ascent import climb
 from sfumato.bounds.problem import ROUND, BoundProblem
 from sfumato.kernels.threads import slices
 from sfumato.tables.coding.domains import Codes
 
-TRUST = 1.15  # the largest ratio of the prices tried to the proven ones
+TRUST = 1.15  # the largest ratio of the prices tried to the proven ones, while they are climbing
 FIRST_STRIDE, LAST_STRIDE = 0.1, 0.008
+RISING = 0.005  # a climb that gains less than this share is the last
+PROGRAMME_STEPS = 1000  # iterations between two proofs
+# Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the pool holds only some boxes.
+STRETCH, SPARE = 1.5, 0.3
+# How far to go from the proven prices towards those of the pool; not as far if the proof keeps LITTLE of the gain.
+FIRST_REACH, FARTHEST, NEARER = 0.4, 0.9, 0.7
+LITTLE, MUCH = 0.3, 0.6
 
 
 @dataclass(frozen=True)
@@ -47,46 +57,67 @@ class ProvenPrices:
     high: Codes
 
 
-def raised_prices(
-    problem: BoundProblem,
-    cheapest: CheapestBoxes,
-    *,
-    max_parts: int,
-    steps: int,
-    highest: int,
-    advance: Callable[[int], None],
-    out_of_time: Callable[[], bool],
-) -> Iterator[NDArray[np.int64]]:
-    """Yield better and better proven prices, without end, beginning from the costs of the cheapest boxes.
+@dataclass(frozen=True)
+class RaisedPrices:
+    """The best proven prices so far, and what the sum of any prices that can be proven is at most, as far as known."""
 
-    ``max_parts``: parts of one search. ``steps``: steps against the pool in each round. ``highest``: the largest price
-    allowed. ``advance`` receives the number of distinct records proven in the present round; when ``out_of_time``
-    holds, that round ends with short searches.
+    prices: NDArray[np.int64]
+    limit: float = np.inf
+
+
+@dataclass(frozen=True)
+class PriceSearch:
+    """How prices are raised and proven.
+
+    ``max_parts``: parts of one search. ``steps``: steps of a climb. ``highest``: the largest price allowed. ``advance``
+    receives the number of distinct records proven in the present round; when ``out_of_time`` holds, that round ends
+    with short searches.
     """
-    free, best = (cheapest.least > 0) | problem.limits_shares, cheapest.least
-    pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
-    candidates = best.astype(np.float64)
-    number = 0
-    while True:
-        stride = max(FIRST_STRIDE / 2**number, LAST_STRIDE)
-        trust = TRUST * problem.sum(best)
-        candidates = climb(
-            problem,
-            pool,
-            candidates,
-            free,
-            stride=stride,
-            steps=steps,
-            highest=highest,
-            trust=trust,
-            out_of_time=out_of_time,
-        )
-        proven = prove(problem, np.floor(candidates).astype(np.int64), max_parts, advance, out_of_time)
-        if problem.sum(proven.prices) > problem.sum(best):
-            best = proven.prices
-        yield best
-        pool = pool.with_boxes(problem, proven.low, proven.high)
-        number += 1
+
+    problem: BoundProblem
+    max_parts: int
+    steps: int
+    highest: int
+    advance: Callable[[int], None]
+    out_of_time: Callable[[], bool]
+
+    def raised(self, cheapest: CheapestBoxes) -> Iterator[RaisedPrices]:
+        """Yield better and better proven prices, without end, beginning from the costs of the cheapest boxes."""
+        problem, out_of_time = self.problem, self.out_of_time
+        free, best = (cheapest.least > 0) | problem.limits_shares, cheapest.least
+        pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
+        candidates, number, is_rising = best.astype(np.float64), 0, True
+        while is_rising:
+            stride, trust = max(FIRST_STRIDE / 2**number, LAST_STRIDE), TRUST * problem.sum(best)
+            candidates = climb(
+                problem, pool, candidates, free,
+                stride=stride, steps=self.steps, highest=self.highest, trust=trust, out_of_time=out_of_time,
+            )  # fmt: skip
+            proven = self._proven(np.floor(candidates).astype(np.int64))
+            gained = problem.sum(proven.prices) - problem.sum(best)
+            best, is_rising = proven.prices if gained > 0 else best, gained > RISING * problem.sum(best)
+            yield RaisedPrices(best)
+            pool, number = pool.with_boxes(problem, proven.low, proven.high), number + 1
+        programme = programme_of(problem, pool, best.astype(np.float64), free, self.highest)
+        # A set that holds a record has it at least once among k.
+        reach, alone = FIRST_REACH, problem.k * cheapest.cost.astype(np.float64)
+        while True:
+            stretched = STRETCH * best + SPARE * problem.sum(best) / int(problem.tree.weights.sum())
+            programme.allow(np.where(free, np.minimum(stretched, self.highest), 0.0))
+            optimum = pool_optimum(problem, pool, programme, PROGRAMME_STEPS, out_of_time)
+            tried = np.floor(best + reach * (optimum - best)).astype(np.int64)
+            proven = self._proven(tried)
+            hoped, gained = problem.sum(tried) - problem.sum(best), problem.sum(proven.prices) - problem.sum(best)
+            if gained < LITTLE * hoped:
+                reach = reach * NEARER
+            elif gained > MUCH * hoped:
+                reach = min(reach / NEARER, FARTHEST)
+            best = proven.prices if gained > 0 else best
+            yield RaisedPrices(best, np.inf if problem.limits_shares else programme.limit(alone))
+            pool = pool.with_boxes(problem, proven.low, proven.high)
+
+    def _proven(self, candidates: NDArray[np.int64]) -> ProvenPrices:
+        return prove(self.problem, candidates, self.max_parts, self.advance, self.out_of_time)
 
 
 def prove(

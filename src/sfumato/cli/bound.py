@@ -163,6 +163,7 @@ def _summary(bound: Bound) -> dict[str, Any]:
         "exact": bound.exact,
         "complete": bound.complete,
         "rounds": bound.rounds,
+        "relaxation": bound.relaxation,
         "release": release,
     }
 
@@ -182,6 +183,8 @@ def _show(console: TextConsole, bound: Bound, ended: bool, table: str) -> None:
     console.print(f"proven by {bound.method}")
     if bound.kind == "prices":
         console.print(f"the cheapest box around each single record proves {_percent(bound.simple)}")
+    if bound.relaxation is not None:
+        console.print(f"no prices prove more than {math.ceil(bound.relaxation * 10_000) / 100:.2f}%")
     if bound.release is not None:
         comparison = _comparison(bound.release_ratio, bound.release.holds)
         console.print(f"the release has {bound.release.cost:.2%}: {comparison}")

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 WHOLE, SAMPLE = 1 << 17, 1 << 16  # tables of more than WHOLE records are tried on SAMPLE of them
 EXACT = 1 << 20  # up to this many records the result is compared with that of ``hilbert``
 ROUNDS = {"normal": 6, "balanced": 6}
-ROUNDS_UNDER_DIVERSITY = {"normal": 2, "balanced": 8}  # with requirements on sensitive values
+ROUNDS_UNDER_DIVERSITY = {"normal": 3, "balanced": 8}  # with requirements on sensitive values
+CHAIN_PASSES_OF_NORMAL = 3  # more short rounds gain more than fewer long ones
 WORK, WORK_UNDER_DIVERSITY = 50, 80  # rounds times the least size of a class: a round takes longer with large classes
 TIMES_OF_NORMAL = 2  # a small table takes at most so many times as many rounds
 USUAL_COLUMNS = 8  # quasi-identifiers, beyond which ``normal`` makes fewer rounds
@@ -127,7 +128,7 @@ def improvement_of(batch: ClassBatch, records: Records, requirements: Requiremen
 
 def limits_of(effort: Effort, requirements: Requirements, records: int, columns: int) -> SearchLimits:
     """Return when the search ends."""
-    from sfumato.methods.search.improvement import SearchLimits, times_more
+    from sfumato.methods.search.improvement import CHAIN_PASSES, SearchLimits, times_more
 
     if effort.seconds is not None:
         return SearchLimits(MOST_ROUNDS, effort.seconds)
@@ -136,10 +137,11 @@ def limits_of(effort: Effort, requirements: Requirements, records: int, columns:
     rounds, work = ROUNDS[effort.level], WORK
     if requirements.attributes:
         rounds, work = ROUNDS_UNDER_DIVERSITY[effort.level], WORK_UNDER_DIVERSITY
-    times = times_more(records)
+    times, passes = times_more(records), CHAIN_PASSES
     if not effort.is_thorough:  # every step takes longer with more columns
         rounds, times = rounds * USUAL_COLUMNS // max(columns, USUAL_COLUMNS), min(times, TIMES_OF_NORMAL)
-    return SearchLimits(max(min(rounds, work // requirements.least_class), 1) * times)
+        passes = CHAIN_PASSES_OF_NORMAL
+    return SearchLimits(max(min(rounds, work // requirements.least_class), 1) * times, chain_passes=passes)
 
 
 def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[ClassBatch, dict[str, Any]]:

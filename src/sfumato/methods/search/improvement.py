@@ -56,10 +56,11 @@ SMALL, MOST_TIMES = 20_000, 16  # below SMALL records a round tries less, so the
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When to stop: after a number of rounds or of seconds."""
+    """When to stop: after a number of rounds or of seconds. A round for chains makes at most so many passes."""
 
     rounds: int
     seconds: float | None = None
+    chain_passes: int = CHAIN_PASSES
 
 
 def times_more(records: int) -> int:
@@ -81,6 +82,7 @@ class Improvement:
         self._rules = SearchRules(records.costs.layout, records.costs.units, requirements.least_class)
         self._categorical = np.array([domain.tree is not None for domain in records.domains])
         self._random = np.random.PCG64(records.seed or 0)
+        self._chain_passes = CHAIN_PASSES
 
     @property
     def batch(self) -> ClassBatch:
@@ -90,6 +92,7 @@ class Improvement:
 
     def improve(self, limits: SearchLimits, progress: Progress) -> str:
         """Improve the classes until a limit is reached; return why the search ended."""
+        self._chain_passes = limits.chain_passes
         deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         total, gains = self.cost, list[int]()
         for number in range(limits.rounds):
@@ -171,7 +174,7 @@ class Improvement:
     def _chained(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, tests = self._part(begin, end)
         near, count = self._near(part, begin, end, state), int(owner[-1]) + 1
-        return int(chain_search(part, owner, count, self._rules, tests, near, CHAIN_PASSES))
+        return int(chain_search(part, owner, count, self._rules, tests, near, self._chain_passes))
 
     def _repaired(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, tests = self._part(begin, end)

@@ -32,7 +32,6 @@ from sfumato.requirements import Requirements
 ROUNDING = 2  # units per attribute: at most 1/2 each for the whole and for either end, and the rounding of floats
 LARGEST = 250_000  # boxes are searched up to this many distinct records; above, only nearest neighbours are used
 SETTLING = 5  # first rounds, in which prices still jump
-ENOUGH = 2  # later rounds in a row with too little gain, after which the search ends
 PRICE_LIMIT = 1 << 60
 
 
@@ -40,13 +39,14 @@ PRICE_LIMIT = 1 << 60
 class BoundEffort:
     """How long to search: parts for each record, steps between two proofs, rounds, and the least gain of a round.
 
-    The gain is relative; ``ENOUGH`` rounds in a row with less end the search.
+    The gain is relative; ``patience`` rounds in a row with less end the search.
     """
 
     parts: int
     steps: int
     rounds: int
     gain: float
+    patience: int = 3
 
 
 SIMPLE = BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0)
@@ -54,7 +54,7 @@ EFFORTS = {
     "fast": SIMPLE,
     "normal": SIMPLE,
     "balanced": BoundEffort(parts=200, steps=200, rounds=24, gain=0.005),
-    "best": BoundEffort(parts=500, steps=300, rounds=200, gain=0.0005),
+    "best": BoundEffort(parts=500, steps=300, rounds=200, gain=0.0005, patience=4),
 }
 
 
@@ -211,7 +211,7 @@ def lower_bounds(
         )
         poor_rounds = poor_rounds + 1 if number > SETTLING and bound.cost < before.cost * (1 + effort.gain) else 0
         is_solved = bound.relaxation is not None and bound.relaxation < bound.cost * (1 + effort.gain)
-        last = number == effort.rounds or poor_rounds == ENOUGH or is_solved
+        last = number == effort.rounds or poor_rounds == effort.patience or is_solved
         bound = replace(bound, complete=last and not out_of_time())
         yield bound
         if last:

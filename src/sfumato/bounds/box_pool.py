@@ -36,9 +36,9 @@ class BoxPool:
 
     @classmethod
     def of(cls, problem: BoundProblem, low: Codes, high: Codes) -> BoxPool:
-        _, first = np.unique(np.concatenate([low, high], axis=1), axis=0, return_index=True)
-        first.sort()  # a box keeps its number when others are added
-        low, high = low[first], high[first]
+        d = low.shape[1]
+        both = np.unique(np.concatenate([low, high], axis=1), axis=0)
+        low, high = np.ascontiguousarray(both[:, :d]), np.ascontiguousarray(both[:, d:])
         counts = np.zeros(len(low) + 1, np.int64)
         find_members(problem.tree, low, high, counts, np.empty(0, np.int64))
         starts = np.cumsum(counts)
@@ -75,9 +75,8 @@ def programme_of(
     free: bool[m], the records that have a price at all; the others are in boxes that cost nothing. highest: the largest
     price allowed.
     """
-    lowest = np.where(free & problem.limits_shares, -highest, 0.0)
     sets = pool.dearest(problem, start, np.arange(len(pool.cost)))
-    return PriceProgramme(problem.tree.weights, start, lowest, np.where(free, highest, 0.0), sets)
+    return PriceProgramme(problem.tree.weights, start, np.zeros(problem.count), np.where(free, highest, 0.0), sets)
 
 
 def pool_optimum(

@@ -19,7 +19,8 @@ cut short returns less than the slack: the prices are then lower than necessary,
 The candidates for prices come from the boxes that were found to be too tight (``box_pool``). At first they climb
 (``price_ascent``), and ``TRUST`` keeps them near the proven prices, since the pool holds only the boxes seen so far.
 When that gains little, they go from the proven prices towards the best for the pool (``price_programme``): about as far
-as the proofs can keep what is gained.
+as the proofs can keep what is gained. Where shares of sensitive values are limited, prices may be far below 0, and
+going towards the best for the pool gained nothing, so they only climb.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from sfumato.tables.coding.domains import Codes
 
 TRUST = 1.15  # the largest ratio of the prices tried to the proven ones, while they are climbing
 FIRST_STRIDE, LAST_STRIDE = 0.1, 0.008
-RISING = 0.005  # a climb that gains less than this share is the last
+RISING, ENOUGH = 0.005, 2  # after so many climbs in a row that gain less than this share there are no more
 PROGRAMME_STEPS = 1000  # iterations between two proofs
 # Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the pool holds only some boxes.
 STRETCH, SPARE = 1.5, 0.3
@@ -86,8 +87,8 @@ class PriceSearch:
         problem, out_of_time = self.problem, self.out_of_time
         free, best = (cheapest.least > 0) | problem.limits_shares, cheapest.least
         pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
-        candidates, number, is_rising = best.astype(np.float64), 0, True
-        while is_rising:
+        candidates, number, poor_climbs = best.astype(np.float64), 0, 0
+        while poor_climbs < ENOUGH or problem.limits_shares:
             stride, trust = max(FIRST_STRIDE / 2**number, LAST_STRIDE), TRUST * problem.sum(best)
             candidates = climb(
                 problem, pool, candidates, free,
@@ -95,7 +96,8 @@ class PriceSearch:
             )  # fmt: skip
             proven = self._proven(np.floor(candidates).astype(np.int64))
             gained = problem.sum(proven.prices) - problem.sum(best)
-            best, is_rising = proven.prices if gained > 0 else best, gained > RISING * problem.sum(best)
+            poor_climbs = 0 if gained > RISING * problem.sum(best) else poor_climbs + 1
+            best = proven.prices if gained > 0 else best
             yield RaisedPrices(best)
             pool, number = pool.with_boxes(problem, proven.low, proven.high), number + 1
         programme = programme_of(problem, pool, best.astype(np.float64), free, self.highest)
@@ -113,7 +115,7 @@ class PriceSearch:
             elif gained > MUCH * hoped:
                 reach = min(reach / NEARER, FARTHEST)
             best = proven.prices if gained > 0 else best
-            yield RaisedPrices(best, np.inf if problem.limits_shares else programme.limit(alone))
+            yield RaisedPrices(best, programme.limit(alone))
             pool = pool.with_boxes(problem, proven.low, proven.high)
 
     def _proven(self, candidates: NDArray[np.int64]) -> ProvenPrices:

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.bound import ENOUGH, BoundEffort
+from sfumato.bounds.bound import BoundEffort
 from sfumato.bounds.pair_sum_search import lower_prices, neighbour_distances, pair_distances
 from sfumato.bounds.priced_sets import PricedSets, climb_prices
 from sfumato.kernels.constants import NONE
@@ -125,7 +125,7 @@ def squared_error_bounds(
                 progress.advance(last - first)
         il = max(bound.il, _proven(standard, prices))
         poor_rounds = poor_rounds + 1 if il < bound.il * (1 + effort.gain) else 0
-        last_round = number == effort.rounds or poor_rounds > ENOUGH or state[0] == 0
+        last_round = number == effort.rounds or poor_rounds == effort.patience or state[0] == 0
         kind = "prices" if il > simple else "neighbours"
         bound = SquaredErrorBound(il, simple, kind, bool(last_round and state[1] > 0), count, k, number)
         yield bound

@@ -101,7 +101,7 @@ class PriceSearch:
             yield RaisedPrices(best)
             pool, number = pool.with_boxes(problem, proven.low, proven.high), number + 1
         programme = programme_of(problem, pool, best.astype(np.float64), free, self.highest)
-        # A set that holds a record has it at least once among k.
+        # The cheapest box around a record is a set that has it at least once among k.
         reach, alone = FIRST_REACH, problem.k * cheapest.cost.astype(np.float64)
         while True:
             stretched = STRETCH * best + SPARE * problem.sum(best) / int(problem.tree.weights.sum())

@@ -112,13 +112,13 @@ class PriceProgramme:
         """Return a sum that no prices can exceed, if none of them is below 0: what it costs to hold every record once.
 
         Sets are chosen by their numbers. Where that leaves part of a record, it is added in the set that is cheapest
-        for it, or for what it costs ``alone``. Records whose price must be 0 are held at no cost elsewhere.
+        for it, or for what it costs ``alone``.
         """
         sets = self._sets
         held = np.bincount(sets.members, sets.shares * self._numbers[sets.set_of], len(self._weights))
         cheapest = alone.copy()
         np.minimum.at(cheapest, sets.members, sets.cost[sets.set_of] / sets.shares)
-        lacking = np.where(self._highest > 0, np.maximum(self._weights - held, 0.0), 0.0)
+        lacking = np.maximum(self._weights - held, 0.0)
         return float((sets.cost * self._numbers).sum() + (lacking * cheapest).sum())
 
     def _hold(self, sets: RecordSets) -> None:

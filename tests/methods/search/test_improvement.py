@@ -204,7 +204,7 @@ def test_the_effort_normal_searches_as_long_as_patience_lasts(l: int | None, mon
     fast, normal = (sfumato.anonymize(table, l=l, effort=effort, **ASKS) for effort in ("fast", "normal"))
     assert normal.audit.holds
     assert normal.losses.gcp < fast.losses.gcp
-    assert normal.summary()["choice"]["ended"] == ("4 rounds" if l else "12 rounds")
+    assert normal.summary()["choice"]["ended"] == ("6 rounds" if l else "12 rounds")
     monkeypatch.setattr("sfumato.methods.method.LARGE", 399)
     assert sfumato.anonymize(table, l=l, effort="normal", **ASKS).data.equals(fast.data)
     assert sfumato.anonymize(table, l=l, effort="balanced", **ASKS).losses.gcp < fast.losses.gcp

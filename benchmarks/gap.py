@@ -1,7 +1,7 @@
 """How far are the best classes at most from the least possible loss, with five minutes for each side?
 
-A section for each table, since each takes an hour or more. Both sides end by the clock: a busy machine would make the
-ratio larger, never smaller, so one run is enough. There are no seconds in it but the limit.
+A section for each table, since each takes half an hour or more. Both sides end by the clock: a busy machine would make
+the ratio larger, never smaller, so one run is enough. There are no seconds in it but the limit.
 """
 
 from __future__ import annotations

@@ -195,19 +195,19 @@ def lower_bounds(
         highest = min(highest, records.costs.full if forced else price)
     search = PriceSearch(problem, effort.parts, effort.steps, highest, progress.advance, out_of_time)
     rounds = search.raised(cheapest)
-    worth = records.count * UNIT
-    poor_rounds = 0  # rounds in a row with too little gain
+    limit, poor_rounds = math.inf, 0  # what prices can prove at most; rounds in a row with too little gain
     for number in range(1, effort.rounds + 1):
         if out_of_time():
             return
         with progress.phase("prices", problem.count):
             raised = next(rounds)
+        limit = min(limit, raised.limit)
         before, bound = bound, bound_of(raised.prices, "prices", complete=False, rounds=number)
         bound = replace(
             bound,
             gcp=max(bound.gcp, before.gcp),
             cost=max(bound.cost, before.cost),
-            relaxation=_least(before.relaxation, raised.limit / worth if suppression.most == 0 else math.inf),
+            relaxation=limit / (records.count * UNIT) if math.isfinite(limit) and suppression.most == 0 else None,
         )
         poor_rounds = poor_rounds + 1 if number > SETTLING and bound.cost < before.cost * (1 + effort.gain) else 0
         is_solved = bound.relaxation is not None and bound.relaxation < bound.cost * (1 + effort.gain)
@@ -216,10 +216,6 @@ def lower_bounds(
         yield bound
         if last:
             return
-
-
-def _least(known: float | None, found: float) -> float | None:
-    return min(found if known is None else known, found) if math.isfinite(found) else known
 
 
 def _proven(problem: BoundProblem, prices: NDArray[np.int64], most: int, suppressed: int) -> float:

@@ -76,7 +76,7 @@ def programme_of(
     price allowed.
     """
     sets = pool.dearest(problem, start, np.arange(len(pool.cost)))
-    return PriceProgramme(problem.tree.weights, start, np.zeros(problem.count), np.where(free, highest, 0.0), sets)
+    return PriceProgramme(problem.tree.weights, start, np.where(free, highest, 0.0), sets)
 
 
 def pool_optimum(

@@ -70,19 +70,18 @@ class RecordSets:
 class PriceProgramme:
     """Prices of all records, which rise against the sets added so far.
 
-    weights: int64[n], how many records each of them is. lowest, highest: float64[n], the limits of the prices.
+    weights: int64[n], how many records each of them is. highest: float64[n], the largest prices; none is below 0.
     """
 
     def __init__(
         self,
         weights: NDArray[np.int64],
         start: NDArray[np.float64],
-        lowest: NDArray[np.float64],
         highest: NDArray[np.float64],
         sets: RecordSets,
     ) -> None:
         self._unit = max(float(sets.cost.mean()), 1.0)
-        self._weights, self._lowest, self._highest = weights.astype(np.float64), lowest, highest
+        self._weights, self._highest = weights.astype(np.float64), highest
         self._prices, self._numbers = start / self._unit, np.zeros(len(sets))
         # The prices and the numbers should have about as far to go, by their own measures.
         expected = self._prices if self._prices.any() else np.ones(len(start))
@@ -109,7 +108,7 @@ class PriceProgramme:
         self._hold(sets.chosen(kept))
 
     def limit(self, alone: NDArray[np.float64]) -> float:
-        """Return a sum that no prices can exceed, if none of them is below 0: what it costs to hold every record once.
+        """Return a sum that no prices can exceed: what it costs to hold every record once.
 
         Sets are chosen by their numbers. Where that leaves part of a record, it is added in the set that is cheapest
         for it, or for what it costs ``alone``.
@@ -167,7 +166,7 @@ class PriceProgramme:
         def move_some_prices(part: tuple[int, int]) -> float:
             return float(
                 move_prices(
-                    *part, *self._by_record, self._weights, self._lowest, self._highest, unit, self._price_steps,
+                    *part, *self._by_record, self._weights, self._highest, unit, self._price_steps,
                     balance, before, at.prices, at.first_prices, at.next_prices, at.numbers,
                 )
             )  # fmt: skip
@@ -207,7 +206,7 @@ def _parts(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 @kernel
 def move_prices(
-    begin, end, starts, sets, shares, weights, lowest, highest, unit, steps, balance, kept, prices, first, moved, chosen
+    begin, end, starts, sets, shares, weights, highest, unit, steps, balance, kept, prices, first, moved, chosen
 ):
     """Reflect the last step of some prices and make the next; return the square of its length.
 
@@ -219,7 +218,7 @@ def move_prices(
         slope, step = weights[i], steps[i] * balance
         for at in range(starts[i], starts[i + 1]):
             slope -= shares[at] * chosen[sets[at]]
-        moved[i] = min(max(prices[i] + step * slope, lowest[i] / unit), highest[i] / unit)
+        moved[i] = min(max(prices[i] + step * slope, 0.0), highest[i] / unit)
         distance += (moved[i] - prices[i]) ** 2 / step
     return distance
 

@@ -56,7 +56,7 @@ SMALL, MOST_TIMES = 20_000, 16  # below SMALL records a round tries less, so the
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When to stop: after a number of rounds or of seconds. A round for chains makes at most so many passes."""
+    """When to stop: after a number of rounds or of seconds, and in a round for chains after a number of passes."""
 
     rounds: int
     seconds: float | None = None

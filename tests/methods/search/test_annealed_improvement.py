@@ -13,7 +13,7 @@ from sfumato.kernels import threads as kernel_threads
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search import annealed_improvement
 from sfumato.methods.search.annealed_improvement import COLD_ROUNDS, AnnealedImprovement
-from sfumato.methods.search.annealing import anneal
+from sfumato.methods.search.annealing import ONE, EqualRows, anneal
 from sfumato.methods.search.improvement import Improvement, SearchLimits
 from sfumato.progress import Progress
 
@@ -43,10 +43,12 @@ def test_annealing_alone_says_what_it_gains_and_keeps_no_loss() -> None:
         part, tests = improvement._part(0, 40)
         owner = np.repeat(np.arange(len(improvement._starts) - 1), np.diff(improvement._starts))
         before, cost = owner.copy(), improvement.cost
-        near = np.empty((40, 5), np.int64)
+        kinds = EqualRows.of(improvement._record_of)
+        near = np.empty((len(kinds.starts) - 1, 5), np.int64)
         state = generator.integers(1, 1 << 60, 1, dtype=np.uint64)
-        tries, heat = int(generator.choice([0, 30, 4000])), float(generator.choice([0.0, 0.3, 30.0]))
-        gained = anneal(part, owner, int(owner[-1]) + 1, improvement._rules, tests, near, tries, heat, state)
+        tries, heat = int(generator.choice([0, 1, 100])), int(generator.choice([0.0, 1.0, 100.0]) * ONE)
+        count, usual = int(owner[-1]) + 1, max(cost // 40, 1)
+        gained = anneal(part, owner, count, improvement._rules, tests, kinds, near, tries, usual, heat, state)
         found = sum(
             len(rows) * _box_cost(part.codes[rows], improvement)
             for rows in (np.flatnonzero(owner == class_id) for class_id in range(int(owner.max()) + 1))
@@ -66,19 +68,28 @@ def _box_cost(codes: np.ndarray, improvement: AnnealedImprovement) -> int:
     return sum(int(attribute_cost(layout, units, q, low, high)) for q, (low, high) in enumerate(ends))
 
 
-def test_the_nearest_rows_of_a_row_cost_least_together_with_it() -> None:
+def test_the_nearest_kinds_of_a_kind_cost_least_together_with_it() -> None:
     records = random_records(np.random.default_rng(9), 30)
     improvement = AnnealedImprovement(first_classes(records, asking(3)), records, asking(3))
     part, tests = improvement._part(0, 30)
-    near, owner = np.empty((30, 4), np.int64), np.zeros(30, np.int64)
-    anneal(part, owner, 1, improvement._rules, tests, near, 0, 0.1, np.ones(1, np.uint64))
-    together = np.zeros((30, 30), np.int64)
-    for one, other in combinations(range(30), 2):
-        together[one, other] = together[other, one] = _box_cost(part.codes[[one, other]], improvement)
-    for row in range(30):
-        assert len({row, *near[row]}) == 5
-        others = np.delete(together[row], row)
-        assert together[row, near[row]].tolist() == np.sort(others)[:4].tolist()
+    kinds, owner = EqualRows.of(improvement._record_of), np.zeros(30, np.int64)
+    first, counts = kinds.rows[kinds.starts[:-1]], np.diff(kinds.starts)
+    for kind, rows in enumerate(np.split(kinds.rows, kinds.starts[1:-1])):
+        assert (kinds.kind[rows] == kind).all()
+        assert (part.codes[rows] == part.codes[first[kind]]).all()
+    assert len(np.unique(part.codes, axis=0)) == len(counts)
+    assert set(counts) > {1}
+    near = np.empty((len(counts), 4), np.int64)
+    anneal(part, owner, 1, improvement._rules, tests, kinds, near, 0, 1, ONE, np.ones(1, np.uint64))
+    together = np.zeros((len(counts), len(counts)), np.int64)
+    for one, other in combinations(range(len(counts)), 2):
+        codes = part.codes[[first[one], first[other]]]
+        together[one, other] = together[other, one] = _box_cost(codes, improvement)
+    for kind, count in enumerate(counts):
+        assert len(set(near[kind])) == 4
+        assert (kind in near[kind]) == (count > 1)
+        others = together[kind] if count > 1 else np.delete(together[kind], kind)
+        assert together[kind, near[kind]].tolist() == np.sort(others)[:4].tolist()
 
 
 def test_small_tables_come_to_their_optimum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,21 +8,20 @@ slowly. The search settles when even the slowest gains little.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.search.annealing import anneal
+from sfumato.methods.search.annealing import ONE, EqualRows, anneal
 from sfumato.methods.search.improvement import FEWEST_CLASSES, LARGE, MOST_RECORDS, Improvement, SearchLimits
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
 COLD_ROUNDS = 4  # of search, before the first annealing
-NEAR = 16  # rows that a row may go beside
-HEAT = 0.45  # times the mean cost of a class, divided by the root of its least size
+NEAR = 16  # kinds of rows that a row may go beside
+HEAT = 1.6  # what a change may cost at most, times what a record of the two classes costs
 HOTTER = 1.12  # times as hot with twice as many tries
 FEWEST_TRIES, MOST_TRIES = 50, 1600  # for each record in a round
 MOST_TRIES_IN_TIME = 16 * MOST_TRIES  # if the user gives the time
@@ -35,7 +34,7 @@ class AnnealedImprovement(Improvement):
     def __init__(self, batch: ClassBatch, records: Records, requirements: Requirements) -> None:
         super().__init__(batch, records, requirements)
         self._tries, self._most_tries = FEWEST_TRIES, MOST_TRIES
-        self._heat = HEAT / math.sqrt(requirements.least_class)
+        self._heat, self._usual_cost = HEAT, 1
 
     def improve(self, limits: SearchLimits, progress: Progress) -> str:
         self._most_tries = MOST_TRIES if limits.seconds is None else MOST_TRIES_IN_TIME
@@ -46,6 +45,7 @@ class AnnealedImprovement(Improvement):
         if number < COLD_ROUNDS:
             return gained
         self._rearrange()
+        self._usual_cost = max(self.cost // len(self._rows), 1)
         annealed = self._in_neighbourhoods(self._usual_records, self._annealed, out_of_time, progress)
         if (gained + annealed) * LITTLE < self.cost:
             self._tries, self._heat = self._tries * 2, self._heat * HOTTER
@@ -56,8 +56,12 @@ class AnnealedImprovement(Improvement):
 
     def _annealed(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, tests = self._part(begin, end)
-        near = np.empty((end - begin, min(NEAR, end - begin - 1)), np.int64)
-        count, tries = int(owner[-1]) + 1, self._tries * len(owner)
-        if count == 1 or len(owner) > max(2 * MOST_RECORDS, LARGE * FEWEST_CLASSES * self._rules.least):
-            return 0  # one class, or large ones: see LARGE
-        return int(anneal(part, owner, count, self._rules, tests, near, tries, self._heat, state))
+        kinds, count = EqualRows.of(self._record_of[begin:end]), int(owner[-1]) + 1
+        others = len(kinds.starts) - 2
+        most = max(2 * MOST_RECORDS, LARGE * FEWEST_CLASSES * self._rules.least)
+        if min(count - 1, others) == 0 or len(owner) > most:
+            return 0  # one class, equal rows, or large classes: see LARGE
+        near, heat = np.empty((others + 1, min(NEAR, others)), np.int64), int(self._heat * ONE)
+        return int(
+            anneal(part, owner, count, self._rules, tests, kinds, near, self._tries, self._usual_cost, heat, state)
+        )

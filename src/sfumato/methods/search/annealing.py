@@ -2,15 +2,22 @@
 
 Threshold accepting (Dueck and Scheuer, J. Computational Physics 1990) with thresholds drawn at random. A try draws a
 record and one that is near to it. The record goes to the class of the near one, or takes the place there of the record
-for which that costs least. What the change may cost is drawn between 0 and the heat, which falls to 0. Where local
-search and rebuilding end, whole groups of classes would have to change at once; heat takes them there step by step.
+for which that costs least. What the change may cost is drawn between 0 and the heat, a multiple of what a record of the
+two classes costs, which falls to 0. Where local search and rebuilding end, whole groups of classes would have to change
+at once; heat takes them there step by step.
+
+Most of the loss is in few classes, in many tables a tenth of them. So a part with dear classes gets more tries, and no
+try is spent on two classes that cost nothing.
 
 Costs and thresholds are integers and the kernel draws its own random numbers, so the result is the same everywhere.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import inlined_kernel, kernel
@@ -35,28 +42,52 @@ from sfumato.methods.search.ruin_and_recreate import next_random
 from sfumato.methods.search.shortfall import ATTRIBUTES
 
 DRAWS = 1024  # thresholds that can be drawn
+ONE = 1 << 16  # a heat of 1: as much as a record costs
+
+
+class EqualRows(NamedTuple):
+    """The rows of a part by kind: rows with equal codes are of one kind.
+
+    kind: int64[n], the kind of each row. rows: int64[n], the rows of each kind together. starts: int64[kinds + 1].
+    """
+
+    kind: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, records: NDArray[np.uint32]) -> EqualRows:
+        """Group rows. records: the distinct record of each row."""
+        _, kind, counts = np.unique(records, return_inverse=True, return_counts=True)
+        return cls(kind, np.argsort(kind, kind="stable"), np.append(0, np.cumsum(counts)))
 
 
 @kernel
-def anneal(part, owner, most, rules, tests, near, tries, share, state):
+def anneal(part, owner, most, rules, tests, kinds, near, tries, usual, heat, state):
     """Anneal the classes of a part; return the gain. Classes that would cost more than before are not kept.
 
-    owner: int64[n], the class of each row, below ``most``, changed. near: int64[n, m], filled with the nearest rows of
-    each row. share: the heat at the beginning as a share of the mean cost of a class.
+    owner: int64[n], the class of each row, below ``most``, changed. kinds: see EqualRows. near: int64[kinds, m], filled
+    with the nearest kinds of each. tries: for each row of a part whose rows cost ``usual``, more where they cost more.
+    heat: at the beginning, in ONE.
     """
-    (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
+    (codes, values), (layout, units, least), (lack, space, real), (kind, equal, starts) = part, rules, tests, kinds
     rows, facts, box = build_classes(codes, owner, most, layout, units)
-    nearest_rows(codes, layout, units, near)
-    cost = np.int64(0)
+    nearest_kinds(codes, equal, starts, layout, units, near)
+    cost, gained = np.int64(0), np.int64(0)
     for class_id in range(most):
         cost += facts[class_id, SIZE] * facts[class_id, COST]
-    hottest, gained = np.int64(share * cost / most), np.int64(0)
-    for step in range(tries if cost > 0 else 0):
-        heat = hottest - hottest * step // tries
+    steps, choices = tries * (len(codes) + cost // usual) // 2, np.uint64(near.shape[1])
+    for step in range(steps if cost > 0 else 0):
         row = np.int64(next_random(state) % np.uint64(len(codes)))
-        beside = near[row, np.int64(next_random(state) % np.uint64(near.shape[1]))]
-        allowed = heat * np.int64(next_random(state) % np.uint64(DRAWS)) // DRAWS
-        if rows[row, OWNER] != rows[beside, OWNER]:
+        nearness = min(next_random(state) % choices, next_random(state) % choices)  # nearer ones are drawn more often
+        near_kind = near[kind[row], np.int64(nearness)]
+        first, count = starts[near_kind], starts[near_kind + 1] - starts[near_kind]
+        beside = equal[first + np.int64(next_random(state) % np.uint64(count))]
+        own, to = rows[row, OWNER], rows[beside, OWNER]
+        worth = (facts[own, COST] + facts[to, COST]) // 2
+        if own != to and worth > 0:
+            hottest = worth * (heat - heat * step // steps) // ONE
+            allowed = hottest * np.int64(next_random(state) % np.uint64(DRAWS)) // DRAWS
             gained -= change(
                 codes, values, rows, facts, box, row, beside, layout, units, least, lack, space, real, allowed
             )
@@ -67,14 +98,18 @@ def anneal(part, owner, most, rules, tests, near, tries, share, state):
 
 
 @inlined_kernel
-def nearest_rows(codes, layout, units, near):
-    """Fill ``near`` with the nearest rows of each row: those that cost least together with it."""
+def nearest_kinds(codes, equal, starts, layout, units, near):
+    """Fill ``near`` with the nearest kinds of each kind: those that cost least together with it.
+
+    A kind that has several rows is near to itself.
+    """
     costs = np.empty(near.shape[1], np.int64)
-    for row in range(len(codes)):
-        count = 0
-        for other in range(len(codes)):
+    for kind in range(len(starts) - 1):
+        row, is_single, count = equal[starts[kind]], starts[kind + 1] - starts[kind] == 1, 0
+        for other_kind in range(len(starts) - 1):
             limit = costs[count - 1] if count == len(costs) else INFINITE
-            total, q = np.int64(0) if other != row else limit, 0
+            other = equal[starts[other_kind]]
+            total, q = limit if is_single and other_kind == kind else np.int64(0), 0
             while q < codes.shape[1] and total < limit:
                 low, high = min(codes[row, q], codes[other, q]), max(codes[row, q], codes[other, q])
                 total += attribute_cost(layout, units, q, low, high)
@@ -83,9 +118,9 @@ def nearest_rows(codes, layout, units, near):
                 count = min(count + 1, len(costs))
                 i = count - 1
                 while i > 0 and costs[i - 1] > total:
-                    costs[i], near[row, i] = costs[i - 1], near[row, i - 1]
+                    costs[i], near[kind, i] = costs[i - 1], near[kind, i - 1]
                     i -= 1
-                costs[i], near[row, i] = total, other
+                costs[i], near[kind, i] = total, other_kind
 
 
 @inlined_kernel

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from spark import SETTINGS
 
+from sfumato.engines.spark import stored_chunks
 from sfumato.engines.spark.classes import SparkOptions
 from sfumato.pipeline.run import draft_release, published
 from sfumato.policy import merge_flags
@@ -26,7 +27,7 @@ from sfumato.progress import Progress
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 POLICY = merge_flags(None, quasi_identifiers=["age", "city"], sensitive="ill", other="keep", k=5, l=2, method="hilbert")
-OPTIONS = SparkOptions(bucket_records=700)
+OPTIONS = SparkOptions(bucket_records=700, file_records=1000)
 PHASES = ("read", "profile", "check", "encode", "partition", "arrange", "audit")
 
 
@@ -103,6 +104,7 @@ def main(target: Path) -> None:
 
     warnings.simplefilter("ignore")
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    stored_chunks.FEW_BYTES, stored_chunks.TASK_BYTES = 0, 1 << 12  # no phase is without a job, no job without tasks
     builder = SparkSession.builder.master("local-cluster[2,1,2048]").appName("sfumato kills")
     further = {"spark.deploy.maxExecutorRetries": "-1", "spark.task.maxFailures": "20", "spark.executor.memory": "1g"}
     for key, value in {**SETTINGS, **further}.items():

@@ -19,11 +19,10 @@ from sfumato.engines.spark.buckets import (
     LineSample,
     Splitters,
     joined,
-    partition_numbers,
-    partition_of,
     splitters_of,
 )
 from sfumato.engines.spark.line_keys import LineEncoder, from_binary, to_binary
+from sfumato.engines.spark.partition_numbers import partition_numbers, partition_of
 from sfumato.methods.method import SensitiveValues
 from sfumato.orderings import Hilbert, Snake
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements

@@ -23,6 +23,7 @@ from sfumato.engines.spark import buckets, column_profiles, file_systems
 from sfumato.engines.spark import classes as spark_classes
 from sfumato.engines.spark.classes import SparkOptions
 from sfumato.engines.spark.mounted_parquet import parts_of
+from sfumato.engines.spark.partition_numbers import partition_numbers
 from sfumato.engines.spark.publication import check_directory
 from sfumato.errors import InfeasibleError
 from sfumato.pipeline.release import Release
@@ -588,10 +589,10 @@ def test_numbers_of_slots_are_where_spark_puts_them(spark: Any) -> None:
     from pyspark.sql import functions as sql
 
     for count in (3, 8):
-        frame = spark.createDataFrame([(number,) for number in buckets.partition_numbers(count)], "slot int")
+        frame = spark.createDataFrame([(number,) for number in partition_numbers(count)], "slot int")
         placed = frame.repartition(count, "slot").select("slot", sql.spark_partition_id().alias("partition")).collect()
         assert {row["slot"]: row["partition"] for row in placed} == {
-            number: partition for partition, number in enumerate(buckets.partition_numbers(count))
+            number: partition for partition, number in enumerate(partition_numbers(count))
         }
 
 

@@ -11,12 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.counted_columns import coded_workload
-from sfumato.engines.spark.buckets import BUCKET, partition_numbers
+from sfumato.engines.spark.buckets import BUCKET
 from sfumato.engines.spark.column_profiles import CountedColumn
 from sfumato.engines.spark.line_keys import CODES, TIE, LineEncoder, from_binary, tie_hashes
-from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, packed, plain, unpacked, written_chunks
-from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, packed, plain, unpacked
+from sfumato.engines.spark.session import Session, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
+from sfumato.engines.spark.stored_chunks import StoredChunks, stored_chunks
 from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods import method_named
 from sfumato.methods.auto import improvement_of, limits_of
@@ -34,7 +35,7 @@ from sfumato.tables.coding.sorting import collapse
 
 FILE_RECORDS = 1 << 20  # records of a file of the release
 SAMPLE_A_FILE = 200  # sampled records for each file of the release
-SHOWN, SAMPLE, SIZE = "shown", "sample", "size"
+SHOWN, SAMPLE, ENDS, SIZE = "shown", "sample", "ends", "size"
 
 
 @dataclass(frozen=True)
@@ -111,19 +112,19 @@ def _classes_of_part(task: BucketTask, records: Records) -> ClassBatch:
     return batch
 
 
-def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDArray[np.int64], path: str) -> Frame:
+def write_classes(
+    session: Session, coded: StoredChunks, task: BucketTask, number: NDArray[np.int64], path: str
+) -> StoredChunks:
     """Bring the records of every bucket together, form its classes, and write what they show.
 
     number: int64[buckets], the number of each bucket after joining.
     """
-    from pyspark.sql import functions as sql
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    schema = StructType([StructField(name, BinaryType()) for name in (SHOWN, CHUNK, SAMPLE)])
+    schema = StructType([StructField(name, BinaryType()) for name in (SHOWN, CHUNK, SAMPLE, ENDS)])
     known = shared(session, task)
 
     def classed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         task = known.value
         held = [batch for batch in batches if batch.num_rows]  # a partition is a bucket, a batch is a part of it
         if not held:
@@ -144,18 +145,15 @@ def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDAr
         if len(batch.rows):
             yield from _released(task, batch, records.count, carried)
 
-    count = int(number.max()) + 1
-    slot = sql.lit(np.array(partition_numbers(count))[number].tolist())
     with in_our_words("form the classes"):
-        placed = coded.select(sql.element_at(slot, sql.col(BUCKET) + 1).alias(BUCKET), CHUNK)
-        return written_chunks(session, placed.repartition(count, BUCKET).mapInArrow(classed, schema), path)
+        return stored_chunks(session, coded.together(BUCKET, number, [BUCKET, CHUNK]), classed, schema, path)
 
 
 def _released(task: BucketTask, batch: ClassBatch, records: int, carried: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the classes of a bucket of so many records in canonical order, in pieces.
 
-    A piece has what each class shows, the number of its records in the piece, and their passthrough columns. The first
-    piece also has a sample of what records show.
+    A piece has what each class shows, the number of its records in the piece, and their passthrough columns; also what
+    its first and its last class show. The first piece also has a sample of what records show.
     """
     domains = task.domains if task.levels is None else task.levels.domains
     recoder = Recoder(domains, records, numbered=task.policy.numbered)
@@ -174,8 +172,14 @@ def _released(task: BucketTask, batch: ClassBatch, records: int, carried: pa.Tab
         begin, end = np.searchsorted(ends, [first, last - 1], side="right").tolist()
         sizes = np.diff(np.clip(ends[begin : end + 1], first, last), prepend=first)
         piece = shown.slice(begin, end + 1 - begin).append_column(SIZE, from_numpy(sizes))
-        values = (packed(piece), packed(carried.slice(first, last - first)), sample)
-        yield pa.RecordBatch.from_arrays([pa.array([value], pa.binary()) for value in values], [SHOWN, CHUNK, SAMPLE])
+        ends_of_piece = packed(piece.take(from_numpy(np.array([0, piece.num_rows - 1]))))
+        values = {
+            SHOWN: packed(piece),
+            CHUNK: packed(carried.slice(first, last - first)),
+            SAMPLE: sample,
+            ENDS: ends_of_piece,
+        }
+        yield pa.RecordBatch.from_pydict({name: pa.array([value], pa.binary()) for name, value in values.items()})
         sample = None
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sfumato.engines.spark.buckets import BUCKET, COUNT, bucket_counts
 from sfumato.engines.spark.column_profiles import CountedColumn
 from sfumato.engines.spark.row_chunks import CHUNK, unpacked
-from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.session import Session, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
+from sfumato.engines.spark.stored_chunks import StoredChunks
 from sfumato.methods.method import SensitiveValues
 from sfumato.requirements import ClassCounts, Histogram, Requirements
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
@@ -68,7 +69,7 @@ class BucketCounts:
 
 def counted_buckets(
     session: Session,
-    coded: Frame,
+    coded: StoredChunks,
     buckets: int,
     sensitive: Mapping[str, tuple[str, CountedColumn]],
     requirements: Requirements,
@@ -88,7 +89,6 @@ def counted_buckets(
     known = shared(session, list(sensitive.values()))
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         for batch in batches:
             for row, bucket in enumerate(batch.column(BUCKET).to_pylist()):
                 records = unpacked(batch.column(CHUNK).slice(row, 1))
@@ -100,7 +100,7 @@ def counted_buckets(
                     yield pa.RecordBatch.from_arrays([from_numpy(array) for array in arrays], schema.names)
 
     with in_our_words("count sensitive values in buckets"):
-        counted = coded.select(BUCKET, CHUNK).mapInArrow(count, schema)
+        counted = coded.tasks([BUCKET, CHUNK]).mapped(count, schema)
         pairs = counted.groupBy(BUCKET, ATTRIBUTE, CODE).agg(sql.sum(COUNT).alias(COUNT)).toArrow()
     bucket, attribute, code, number = (
         to_numpy(one_array(pairs.column(name))).astype(np.int64) for name in (BUCKET, ATTRIBUTE, CODE, COUNT)

@@ -17,9 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.spark.line_keys import CODES, PLACE, ROW, TIE, Bytes, LineEncoder, from_binary, ranges, to_binary
-from sfumato.engines.spark.row_chunks import CHUNK, by_number, packed, unpacked, written_chunks
-from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.row_chunks import CHUNK, by_number, packed, unpacked
+from sfumato.engines.spark.session import Frame, Session, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
+from sfumato.engines.spark.stored_chunks import StoredChunks, stored_chunks
 from sfumato.tables.coding.arrow_arrays import to_numpy
 
 BUCKET_RECORDS = 1 << 18
@@ -134,10 +135,10 @@ def one_row(bucket: int, count: int, chunk: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, list(kinds))
 
 
-def bucket_counts(coded: Frame, buckets: int) -> NDArray[np.int64]:
+def bucket_counts(coded: StoredChunks, buckets: int) -> NDArray[np.int64]:
     """Return the number of records in each bucket."""
     with in_our_words("count the buckets"):
-        counted = coded.select(BUCKET, COUNT).toArrow()
+        counted = coded.collected([BUCKET, COUNT])
     counts = np.zeros(buckets, np.int64)
     np.add.at(counts, *(to_numpy(one_array(counted.column(name))) for name in (BUCKET, COUNT)))
     return counts
@@ -145,20 +146,18 @@ def bucket_counts(coded: Frame, buckets: int) -> NDArray[np.int64]:
 
 def refined(
     session: Session,
-    coded: Frame,
+    coded: StoredChunks,
     line_encoder: LineEncoder,
     splitters: Splitters,
     counts: NDArray[np.int64],
     target: int,
 ) -> Splitters:
     """Add splitters inside buckets that are much too large: the sample was too thin there, or many rows are equal."""
-    from pyspark.sql import functions as sql
-
     large = np.flatnonzero(counts > TOO_LARGE * target)
     if not len(large):
         return splitters
     with in_our_words("examine large buckets"):
-        inside = _opened(session, coded.where(sql.col(BUCKET).isin(large.tolist())), line_encoder)
+        inside = _opened(session, coded.only(BUCKET, large), line_encoder)
         heavy = _first_rows(inside, target).orderBy(PLACE, TIE, ROW).toArrow()
         thin, weight = thinned(inside, int(counts[large].max()), SAMPLE_A_BUCKET * 16)
         light = thin.groupBy(PLACE, TIE).count().orderBy(PLACE, TIE).toArrow()
@@ -191,7 +190,7 @@ def _first_rows(inside: Frame, target: int) -> Frame:
     return numbered.where(begins).select(PLACE, TIE, ROW)
 
 
-def _opened(session: Session, coded: Frame, line_encoder: LineEncoder) -> Frame:
+def _opened(session: Session, coded: StoredChunks, line_encoder: LineEncoder) -> Frame:
     """Return the place, tie and row number of every record."""
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
@@ -202,7 +201,6 @@ def _opened(session: Session, coded: Frame, line_encoder: LineEncoder) -> Frame:
     known = shared(session, line_encoder)
 
     def opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         for batch in batches:
             if batch.num_rows:
                 records = unpacked(batch.column(CHUNK))
@@ -210,7 +208,7 @@ def _opened(session: Session, coded: Frame, line_encoder: LineEncoder) -> Frame:
                 others = (one_array(records.column(name)) for name in (TIE, ROW))
                 yield pa.RecordBatch.from_arrays([places, *others], names)
 
-    return coded.select(CHUNK).mapInArrow(opened, schema)
+    return coded.tasks([CHUNK]).mapped(opened, schema)
 
 
 def places_of(records: pa.Table, line_encoder: LineEncoder) -> Bytes:
@@ -219,18 +217,15 @@ def places_of(records: pa.Table, line_encoder: LineEncoder) -> Bytes:
 
 
 def divided_anew(
-    session: Session, coded: Frame, line_encoder: LineEncoder, before: Splitters, after: Splitters, path: str
-) -> Frame:
+    session: Session, coded: StoredChunks, line_encoder: LineEncoder, before: Splitters, after: Splitters, path: str
+) -> StoredChunks:
     """Divide the coded table at more splitters. Buckets that stay as they are are not written again."""
-    from pyspark.sql import functions as sql
-
     # The new buckets of an old one begin behind its own splitter, which is among the new splitters.
     begins = after.of(before.places, before.ties, before.rows)
     first, last = np.append(0, begins), np.append(begins - 1, after.buckets - 1)
     known = shared(session, (line_encoder, after))
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         line_encoder, after = known.value
         for batch in batches:
             for chunk in batch.column(CHUNK):
@@ -238,11 +233,10 @@ def divided_anew(
                 ties, rows = (to_numpy(one_array(records.column(name))) for name in (TIE, ROW))
                 yield from in_buckets(records, after.of(places_of(records, line_encoder), ties, rows))
 
-    split = sql.col(BUCKET).isin(np.flatnonzero(first != last).tolist())
-    number = sql.element_at(sql.lit(first.tolist()), sql.col(BUCKET) + 1).cast("int")
     with in_our_words("divide large buckets"):
-        anew = written_chunks(session, coded.where(split).mapInArrow(divided, coded.schema), path)
-        return coded.where(~split).select(number.alias(BUCKET), COUNT, CHUNK).unionAll(anew)
+        split = coded.only(BUCKET, np.flatnonzero(first != last)).tasks([CHUNK])
+        anew = stored_chunks(session, split, divided, coded_schema(), path)
+        return coded.only(BUCKET, np.flatnonzero(first == last)).renumbered(BUCKET, first).joined(anew)
 
 
 def _added(splitters: Splitters, more: Splitters) -> Splitters:
@@ -289,31 +283,3 @@ def joined(holds: Callable[[NDArray[np.int64], int], NDArray[np.bool_]], sizes: 
                 first[bucket + 1] = False
         number = (np.cumsum(first) - 1)[number]
     return number
-
-
-def partition_numbers(count: int) -> list[int]:
-    """Return, for each of ``count`` partitions, a number that Spark puts into that partition.
-
-    Range partitioning would draw a sample of its own. Hashing the bucket would put several into one partition.
-    """
-    number_of = np.full(count, -1, np.int64)
-    first, step = 0, 16 * count + 64
-    while (number_of < 0).any():
-        numbers = np.arange(first, first + step, dtype=np.uint32)
-        partition = partition_of(numbers, count)
-        taken = number_of[partition[::-1]]
-        number_of[partition[::-1]] = np.where(taken < 0, numbers[::-1], taken)
-        first += step
-    return [int(number) for number in number_of]
-
-
-def partition_of(numbers: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
-    """Return the partition of each integer when Spark repartitions by it: MurmurHash3 (x86, 32 bits, seed 42)."""
-    mixed = numbers * np.uint32(0xCC9E2D51)
-    mixed = ((mixed << np.uint32(15)) | (mixed >> np.uint32(17))) * np.uint32(0x1B873593)
-    mixed = np.uint32(42) ^ mixed
-    mixed = ((mixed << np.uint32(13)) | (mixed >> np.uint32(19))) * np.uint32(5) + np.uint32(0xE6546B64)
-    mixed ^= np.uint32(4)  # the bytes of an integer
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
-        mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)
-    return mixed.view(np.int32).astype(np.int64) % count

@@ -24,7 +24,8 @@ from sfumato.engines.spark.coded_table import TableOnSpark, write_coded
 from sfumato.engines.spark.file_systems import Workspace
 from sfumato.engines.spark.level_search import choose_levels
 from sfumato.engines.spark.line_keys import LineEncoder
-from sfumato.engines.spark.session import Frame, Session
+from sfumato.engines.spark.session import Session
+from sfumato.engines.spark.stored_chunks import StoredChunks
 from sfumato.methods import AUTO, Effort, Method, chosen_name, method_named
 from sfumato.methods.auto import CURVES, Auto, best_curve
 from sfumato.methods.lattice.lattice_method import LatticeMethod
@@ -56,7 +57,7 @@ class SparkOptions:
 class ClassesOnSpark:
     """The classes of every bucket with their records, in chunks of files."""
 
-    chunks: Frame
+    chunks: StoredChunks
     task: BucketTask
     buckets: int
     outcome: Outcome
@@ -152,6 +153,6 @@ def _method_on_spark(table: TableOnSpark, options: SparkOptions) -> tuple[Method
     return curve, Outcome(curve.name, choice)
 
 
-def _counted(table: TableOnSpark, session: Session, coded: Frame, parts: Parts) -> BucketCounts:
+def _counted(table: TableOnSpark, session: Session, coded: StoredChunks, parts: Parts) -> BucketCounts:
     sensitive = {name: (table.carried[name], column) for name, column in table.sensitive.items()}
     return counted_buckets(session, coded, parts.buckets, sensitive, table.job.requirements)

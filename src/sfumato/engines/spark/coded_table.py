@@ -25,9 +25,10 @@ from sfumato.engines.spark.column_profiles import (
 )
 from sfumato.engines.spark.input_scan import InputChunks, row_source, store_input
 from sfumato.engines.spark.line_keys import CODES, ROW, TIE, LineEncoder, to_binary
-from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, joined, opened, written_chunks
-from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, joined, opened
+from sfumato.engines.spark.session import Session, in_our_words, shared
 from sfumato.engines.spark.spark_tables import columns, one_array
+from sfumato.engines.spark.stored_chunks import StoredChunks, stored_chunks
 from sfumato.engines.spark.tally import TableTally, tally_of
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
@@ -106,13 +107,12 @@ def write_coded(
     line_encoder: LineEncoder,
     assign: AssignBucket,
     path: str,
-) -> Frame:
+) -> StoredChunks:
     """Encode every record into its place, and write the records of every bucket in chunks."""
     carried = columns.carried_columns
     known = shared(session, (list(encoders), line_encoder, assign))
 
     def encode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         encoders, line_encoder, assign = known.value
         chunks = (chunk for batch in batches for chunk in batch.column(CHUNK))
         while held := list(islice(chunks, HELD_ROWS // CHUNK_ROWS)):
@@ -125,7 +125,7 @@ def write_coded(
             yield from in_buckets(coded, bucket)
 
     with in_our_words("encode the table"):
-        return written_chunks(session, stored.chunks.select(CHUNK).mapInArrow(encode, coded_schema()), path)
+        return stored_chunks(session, stored.chunks.tasks([CHUNK]), encode, coded_schema(), path)
 
 
 def encoded(table: pa.Table, encoders: Sequence[Encoder], dtype: np.dtype[np.unsignedinteger]) -> Codes:

@@ -23,10 +23,10 @@ from sfumato.engines.spark.row_chunks import (
     opened,
     packed,
     plain,
-    written_chunks,
 )
-from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words
+from sfumato.engines.spark.session import Frame, Session, in_our_words, number_of_task
 from sfumato.engines.spark.spark_tables import SparkTable, columns, one_array
+from sfumato.engines.spark.stored_chunks import StoredChunks, Tasks, as_they_are, stored_chunks
 from sfumato.engines.spark.tally import TALLY, tallied
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.row_hash import Hashes, hashes_of_array, row_hashes
@@ -59,7 +59,7 @@ def row_source(session: Session, table: SparkTable, names: Sequence[str]) -> Row
 class InputChunks:
     """The input in chunks, with the counts of each chunk. kinds: the fields of its columns."""
 
-    chunks: Frame
+    chunks: StoredChunks
     kinds: Sequence[Any]
 
     def sample(self, bits: int) -> pa.Table:
@@ -78,8 +78,10 @@ class InputChunks:
                     yield from plain(table.select([*names, TIE]).take(rows)).to_batches()
 
         with in_our_words("take a sample"):
-            chunks = self.chunks.select(source).where(f"{source} is not null")
-            return chunks.mapInArrow(sampled, schema).toArrow()
+            few = self.chunks.few([source])
+            if few is not None and (batches := list(sampled(iter(few)))):
+                return pa.Table.from_batches(batches)
+            return self.chunks.tasks([source]).mapped(sampled, schema).toArrow()
 
 
 def store_input(
@@ -94,18 +96,13 @@ def store_input(
 
     hashed: the columns whose hash is the tie of a row, in order.
     """
-    from pyspark import TaskContext
     from pyspark.sql.types import BinaryType, StructField, StructType
 
     schema = StructType([StructField(name, BinaryType()) for name in (CHUNK, TALLY, FEWER)])
     hashed, alone, pairs, tables = list(hashed), list(alone), list(pairs), rows.tables
 
     def store(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
-        context = TaskContext.get()
-        if context is None:
-            raise AssertionError("rows are numbered by task, and this code does not run in a task")
-        first = context.partitionId() * TASK_ROWS
+        first = number_of_task() * TASK_ROWS
         for table in tables(batches):
             encoded = _in_dictionaries(table)
             numbers = from_numpy(np.arange(first, first + table.num_rows))
@@ -120,7 +117,8 @@ def store_input(
                 beside = {}  # the first chunk has them for all
 
     with in_our_words("read the input"):
-        return InputChunks(written_chunks(session, rows.frame.mapInArrow(store, schema), path), rows.kinds)
+        chunks = stored_chunks(session, Tasks(rows.frame, as_they_are), store, schema, path)
+        return InputChunks(chunks, rows.kinds)
 
 
 _ROW = pa.schema([(CHUNK, pa.binary()), (TALLY, pa.binary()), (FEWER, pa.binary())])

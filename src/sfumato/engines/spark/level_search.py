@@ -15,8 +15,9 @@ from sfumato.engines.spark.bucket_classes import BucketTask
 from sfumato.engines.spark.coded_table import TableOnSpark
 from sfumato.engines.spark.line_keys import CODES, from_binary, to_binary
 from sfumato.engines.spark.row_chunks import CHUNK, unpacked
-from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.session import Session, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
+from sfumato.engines.spark.stored_chunks import StoredChunks
 from sfumato.errors import UsageError
 from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding, chosen_recoding
@@ -32,7 +33,7 @@ RECORD, COUNT = "record", "count"
 
 
 def choose_levels(
-    table: TableOnSpark, session: Session, coded: Frame, task: BucketTask, method: LatticeMethod
+    table: TableOnSpark, session: Session, coded: StoredChunks, task: BucketTask, method: LatticeMethod
 ) -> LevelRecoding:
     """Choose a level for every column. coded: the records in chunks."""
     job, policy = table.job, table.job.policy
@@ -46,7 +47,7 @@ def choose_levels(
 
 
 def _counts(
-    session: Session, coded: Frame, task: BucketTask, lattice: LevelLattice, counted: CountedColumns
+    session: Session, coded: StoredChunks, task: BucketTask, lattice: LevelLattice, counted: CountedColumns
 ) -> LevelCounts:
     """Count the distinct records by a job, and return the counts of the most specific node."""
     from pyspark.sql import functions as sql
@@ -57,7 +58,6 @@ def _counts(
     known = shared(session, (task, list(counted.values), sizes))
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         task, names, sizes = known.value
         for batch in batches:
             for row in range(batch.num_rows):
@@ -72,7 +72,7 @@ def _counts(
                 yield pa.RecordBatch.from_arrays(arrays, schema.names)
 
     with in_our_words("count the distinct records"):
-        counts = coded.select(CHUNK).mapInArrow(count, schema).groupBy(RECORD).agg(sql.sum(COUNT).alias(COUNT))
+        counts = coded.tasks([CHUNK]).mapped(count, schema).groupBy(RECORD).agg(sql.sum(COUNT).alias(COUNT))
         found = counts.limit(MOST_RECORDS + 1).toArrow()
     if found.num_rows > MOST_RECORDS:
         raise UsageError(

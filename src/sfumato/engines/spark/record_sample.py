@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sfumato.engines.spark.coded_table import TableOnSpark, encoded
 from sfumato.engines.spark.row_chunks import CHUNK, opened
-from sfumato.engines.spark.session import Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.session import Session, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
 from sfumato.releases.keyed_sample import KeyedSample, sampled
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
@@ -27,7 +27,6 @@ def sample_by_spark(session: Session, table: TableOnSpark, hashes: RecordHashes)
     known = shared(session, (table.profile.encoders, hashes))
 
     def sample_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         encoders, hashes = known.value
         largest = np.min_scalar_type(max(encoder.domain.size for encoder in encoders) - 1)
 
@@ -40,6 +39,6 @@ def sample_by_spark(session: Session, table: TableOnSpark, hashes: RecordHashes)
         yield pa.RecordBatch.from_arrays(arrays, [HASH, COUNT])
 
     with in_our_words("take a sample"):
-        found = table.scan.input.chunks.select(CHUNK).mapInArrow(sample_task, schema).toArrow()
+        found = table.scan.input.chunks.tasks([CHUNK]).mapped(sample_task, schema).toArrow()
     columns = [to_numpy(one_array(found.column(name))) for name in (HASH, COUNT)]
     return KeyedSample.empty().joined(KeyedSample(columns[0].view(np.uint64), columns[1]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -22,15 +22,16 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from sfumato.engines.engine import Outcome
-from sfumato.engines.spark.bucket_classes import SAMPLE, SHOWN, SIZE, shown_fields
-from sfumato.engines.spark.buckets import partition_numbers
+from sfumato.engines.spark.bucket_classes import ENDS, SAMPLE, SHOWN, SIZE, shown_fields
 from sfumato.engines.spark.classes import ClassesOnSpark
 from sfumato.engines.spark.coded_table import TableOnSpark
 from sfumato.engines.spark.file_systems import files_of, is_remote
+from sfumato.engines.spark.partition_numbers import partition_numbers
 from sfumato.engines.spark.publication import digests, tidied
-from sfumato.engines.spark.row_chunks import CHUNK, packed, plain, unpacked
-from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.row_chunks import CHUNK, joined, opened, packed, plain
+from sfumato.engines.spark.session import Session, in_our_words, number_of_task, shared
 from sfumato.engines.spark.spark_tables import one_array
+from sfumato.engines.spark.stored_chunks import Batches, ChunkFiles, StoredChunks, Tasks, as_they_are
 from sfumato.evaluation.public_figures import Examination
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
@@ -43,6 +44,7 @@ BATCH = 1 << 16
 SHELF, FILE = "shelf", "file"
 _WRITTEN = pa.schema([(SHELF, pa.int32()), (FILE, pa.string())])
 Key = tuple[tuple[bool, str], ...]
+Piece = tuple[pa.Table, pa.Table]  # classes, and the passthrough columns of their records
 
 
 @dataclass
@@ -86,56 +88,49 @@ def write_rows(rows: RowsOnSpark, session: Session, path: str) -> None:
 
 
 def write_arranged(
-    session: Session, classes: Frame, fields: Sequence[Any], names: Mapping[str, str], files: int, path: str
+    session: Session, classes: StoredChunks, fields: Sequence[Any], names: Mapping[str, str], files: int, path: str
 ) -> None:
     """Sort the rows, and write them to about ``files`` files.
 
     fields: those of the released columns, quasi-identifiers first. names: every released column, in the order of the
     release, with the name that it gets.
     """
-    from pyspark import TaskContext
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StructType
 
     splitters = _splitters(classes, files)
-    shelves = len(splitters) + 1
-    placed = _shelved(session, classes, splitters, partition_numbers(shelves))
+    shelves, pieces = _shelves(session, classes, splitters)
     shown = [field.name for field in fields if field.name.startswith("q")]
 
-    def arrange(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
-        held = [batch for batch in batches if batch.num_rows]
-        if held:
-            chunks = pa.Table.from_batches(held)
-            yield from _arranged(plain(unpacked(chunks.column(SHOWN))), unpacked(chunks.column(CHUNK)), shown)
+    def arrange(batches: Batches) -> Batches:
+        if held := list(pieces(batches)):
+            classes, carried = zip(*held, strict=True)
+            yield from _arranged(plain(joined(classes)), joined(carried), shown)
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        if context is None:
-            raise AssertionError("files are numbered by task, and this code does not run in a task")
+    def write(batches: Batches) -> Batches:
         if held := list(arrange(batches)):
             table = pa.Table.from_batches(held).select(list(names)).rename_columns(list(names.values()))
             file = secrets.token_hex(16)
             # The file has the Parquet types of its columns and no other schema, as if Spark had written it.
             parquet.write_table(table, f"{beside}/{file}", compression="zstd", store_schema=False)
-            yield pa.RecordBatch.from_pylist([{SHELF: context.partitionId(), FILE: file}], _WRITTEN)
+            yield pa.RecordBatch.from_pylist([{SHELF: number_of_task(), FILE: file}], _WRITTEN)
 
-    def plain_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def plain_rows(batches: Batches) -> Batches:
         for batch in arrange(batches):
             yield from plain(pa.Table.from_batches([batch])).to_batches()
 
-    together, beside = placed.repartition(shelves, SHELF), f"{path}-written"
+    beside = f"{path}-written"
     with in_our_words("write the release"):
         if not is_remote(path):  # a directory that every machine has mounted
             file_system = files_of(session, path)
             file_system.make_private(path)
             file_system.make_private(beside)
-            written = together.mapInArrow(write, f"{SHELF} int, {FILE} string").collect()
+            written = shelves.mapped(write, f"{SHELF} int, {FILE} string").collect()
             # A task that Spark gave up may still be writing. The release has only the files of finished tasks.
             for number, row in enumerate(sorted(written, key=lambda row: int(row[SHELF]))):
                 file_system.rename(f"{beside}/{row[FILE]}", f"{path}/part-{number:05}.parquet")
             return
-        arranged = together.mapInArrow(plain_rows, StructType(list(fields)))
+        arranged = shelves.mapped(plain_rows, StructType(list(fields)))
         released = arranged.select(*(sql.col(column).alias(name) for column, name in names.items()))
         released.write.option("compression", "zstd").parquet(path)
 
@@ -179,15 +174,18 @@ def _fields(column: pa.ChunkedArray) -> list[Field]:
     return [Field(to_numpy(one_array(column).is_null()).view(np.uint8), 1)]
 
 
-def _splitters(classes: Frame, shelves: int) -> list[Key]:
+def _splitters(classes: StoredChunks, shelves: int) -> list[Key]:
     if shelves < 2:
         return []
     with in_our_words("take a sample of the release"):
-        sample = classes.where(f"{SAMPLE} is not null").select(SAMPLE).toArrow()
-    rows = plain(unpacked(sample.column(SAMPLE)))
-    keys = sorted(_key(rows, row) for row in range(rows.num_rows))
+        sample = classes.collected([SAMPLE])
+    keys = sorted(key for chunk in sample.column(SAMPLE) for key in _keys(plain(opened(chunk))))
     marks = (len(keys) * shelf // shelves for shelf in range(1, shelves))
     return sorted({keys[mark] for mark in marks if keys})
+
+
+def _keys(rows: pa.Table) -> list[Key]:
+    return [_key(rows, row) for row in range(rows.num_rows)]
 
 
 def _key(table: pa.Table, row: int) -> Key:
@@ -207,40 +205,67 @@ def _shows_nothing(classes: pa.Table) -> NDArray[np.bool_]:
     return reduce(np.logical_and, (to_numpy(one_array(pc.is_in(column, value_set=star))) for column in labels))
 
 
-def _shelved(session: Session, classes: Frame, splitters: list[Key], numbers: list[int]) -> Frame:
-    """Cut the chunks at the splitters. A shelf is the range of rows of one file; numbers has a number for each."""
+def _shelves(
+    session: Session, classes: StoredChunks, splitters: list[Key]
+) -> tuple[Tasks, Callable[[Batches], Iterator[Piece]]]:
+    """Return a task for each shelf, which is the range of rows of one file, and what gives a task its pieces."""
+    if isinstance(classes, ChunkFiles):
+        known = shared(session, splitters)
+
+        def own(batches: Batches) -> Iterator[Piece]:
+            task = number_of_task()
+            return ((shown, carried) for shelf, shown, carried in _cut(batches, known.value) if shelf == task)
+
+        return classes.tasks_of(_rows_of_shelves(classes, splitters), [SHOWN, CHUNK]), own
+    return _shuffled(session, classes, splitters), _as_cut
+
+
+def _rows_of_shelves(classes: ChunkFiles, splitters: list[Key]) -> list[NDArray[np.int64]]:
+    """Return the chunks of which each shelf has a part."""
+    ends = [_keys(plain(opened(chunk))) for chunk in classes.collected([ENDS]).column(ENDS)]
+    first, last = (np.array([bisect_right(splitters, keys[end]) for keys in ends], np.int64) for end in (0, -1))
+    # The dictionaries of labels follow the order of the pieces, which is that of Spark's readers.
+    rows = classes.longest_files_first()
+    return [rows[(first[rows] <= shelf) & (last[rows] >= shelf)] for shelf in range(len(splitters) + 1)]
+
+
+def _shuffled(session: Session, classes: StoredChunks, splitters: list[Key]) -> Tasks:
+    """Cut the chunks, and let Spark bring the pieces of each shelf together."""
     from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
     kinds = {SHELF: IntegerType(), SHOWN: BinaryType(), CHUNK: BinaryType()}
     schema = StructType([StructField(name, kind, nullable=False) for name, kind in kinds.items()])
+    numbers = partition_numbers(len(splitters) + 1)
     known = shared(session, (splitters, numbers))
 
-    def shelved(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
+    def shelved(batches: Batches) -> Batches:
         splitters, numbers = known.value
-        for batch in batches:
-            for row in range(batch.num_rows):
-                shown = plain(unpacked(batch.column(SHOWN).slice(row, 1)))
-                carried = unpacked(batch.column(CHUNK).slice(row, 1))
-                ends = np.cumsum(to_numpy(one_array(shown.column(SIZE))))
-                begin = first = 0
-                while begin < shown.num_rows:
-                    shelf = bisect_right(splitters, _key(shown, begin))
-                    end = shown.num_rows
-                    if shelf < len(splitters):
-                        behind = range(shown.num_rows)
-                        end = bisect_left(behind, splitters[shelf], begin, key=lambda row, of=shown: _key(of, row))  # type: ignore[misc]
-                    last = int(ends[end - 1])
-                    values = (
-                        numbers[shelf],
-                        packed(shown.slice(begin, end - begin)),
-                        packed(carried.slice(first, last - first)),
-                    )
-                    arrays = [
-                        pa.array([value], kind)
-                        for value, kind in zip(values, (pa.int32(), pa.binary(), pa.binary()), strict=True)
-                    ]
-                    yield pa.RecordBatch.from_arrays(arrays, schema.names)
-                    begin, first = end, last
+        for shelf, shown, carried in _cut(batches, splitters):
+            values = [(numbers[shelf], pa.int32()), (packed(shown), pa.binary()), (packed(carried), pa.binary())]
+            yield pa.RecordBatch.from_arrays([pa.array([value], kind) for value, kind in values], schema.names)
 
-    return classes.select(SHOWN, CHUNK).mapInArrow(shelved, schema)
+    cut = classes.tasks([SHOWN, CHUNK]).mapped(shelved, schema)
+    return Tasks(cut.repartition(len(numbers), SHELF), as_they_are)
+
+
+def _as_cut(batches: Batches) -> Iterator[Piece]:
+    for batch in batches:
+        for shown, carried in zip(batch.column(SHOWN), batch.column(CHUNK), strict=True):
+            yield opened(shown), opened(carried)
+
+
+def _cut(batches: Batches, splitters: list[Key]) -> Iterator[tuple[int, pa.Table, pa.Table]]:
+    """Cut chunks of classes at the splitters, and yield the number of its shelf with each piece."""
+    for chunk, carried in _as_cut(batches):
+        shown = plain(chunk)
+        ends = np.cumsum(to_numpy(one_array(shown.column(SIZE))))
+        begin = first = 0
+        while begin < shown.num_rows:
+            shelf = bisect_right(splitters, _key(shown, begin))
+            end = shown.num_rows
+            if shelf < len(splitters):
+                behind = range(shown.num_rows)
+                end = bisect_left(behind, splitters[shelf], begin, key=lambda row, of=shown: _key(of, row))  # type: ignore[misc]
+            last = int(ends[end - 1])
+            yield shelf, shown.slice(begin, end - begin), carried.slice(first, last - first)
+            begin, first = end, last

@@ -12,20 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.spark.session import Frame, Session
 from sfumato.tables.coding.arrow_arrays import from_numpy
 
 CHUNK = "chunk"
 CHUNK_ROWS = 1 << 16
 HELD_ROWS, HELD_BYTES = 1 << 19, 1 << 27  # what a task gathers before it starts to work
-# Spark reads a file back some thousand rows, or one row group, at a time. Rows are long here, so row groups are small.
-OPTIONS = {
-    "compression": "none",
-    "parquet.enable.dictionary": "false",
-    "parquet.block.size": str(1 << 24),
-    "parquet.block.size.row.check.min": "1",
-    "parquet.page.size.row.check.min": "1",
-}
 
 
 def packed(table: pa.Table) -> bytes:
@@ -107,9 +98,3 @@ def by_number(table: pa.Table, numbers: NDArray[np.int64]) -> Iterator[tuple[int
     for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
         for first in range(begin, end, CHUNK_ROWS):
             yield int(numbers[begin]), table.slice(first, min(CHUNK_ROWS, end - first))
-
-
-def written_chunks(session: Session, frame: Frame, path: str) -> Frame:
-    """Write chunks to files, and return a frame that reads them."""
-    frame.write.options(**OPTIONS).parquet(path)
-    return session.read.schema(frame.schema).parquet(path)

@@ -96,6 +96,16 @@ def as_a_task() -> None:
     gc.freeze()
 
 
+def number_of_task() -> int:
+    """Return the number of the task that this code runs in."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise AssertionError("something is numbered by task, and this code does not run in a task")
+    return int(context.partitionId())
+
+
 @contextmanager
 def in_our_words(what: str) -> Iterator[None]:
     """Replace errors of Spark, which hold cells and pages of Java, by an error that says what could not be done."""

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.engines.spark.row_chunks import CHUNK, by_number, joined, opened, packed
-from sfumato.engines.spark.session import Frame, as_a_task, in_our_words
+from sfumato.engines.spark.session import as_a_task, in_our_words
 from sfumato.engines.spark.spark_tables import one_array
+from sfumato.engines.spark.stored_chunks import StoredChunks
 from sfumato.evaluation.linkability.column_facts import MOST_IN_SAMPLE
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.row_hash import value_hashes
@@ -167,7 +168,7 @@ def _sample(values: pa.Array) -> pa.Array:
     return values.take(from_numpy(chosen))
 
 
-def tally_of(chunks: Frame, most: Mapping[int, int], linkable: Collection[int]) -> TableTally:
+def tally_of(chunks: StoredChunks, most: Mapping[int, int], linkable: Collection[int]) -> TableTally:
     """Add up the counts of all tasks. most: how many values each of the counted columns may have, by number.
 
     linkable: the columns that could undo a release.
@@ -178,7 +179,6 @@ def tally_of(chunks: Frame, most: Mapping[int, int], linkable: Collection[int]) 
     numbers = [StructField(name, IntegerType(), nullable=False) for name in (PART, COLUMN, GIVEN)]
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
         sums: dict[Pair, _Sum] = {}
         for batch in batches:
             for tally in batch.column(TALLY):
@@ -194,8 +194,7 @@ def tally_of(chunks: Frame, most: Mapping[int, int], linkable: Collection[int]) 
                 for part, some in by_number(counts, (value_hashes(by) % np.uint64(PARTS)).astype(np.int64)):
                     yield _row(part, column, given, some)
 
-    def added(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
+    def added(batches: Iterator[pa.RecordBatch]) -> TableTally:
         sums: dict[tuple[int, int, int], _Sum] = {}
         for batch in batches:
             keys = zip(*(batch.column(name).to_pylist() for name in (PART, COLUMN, GIVEN)), strict=True)
@@ -211,13 +210,21 @@ def tally_of(chunks: Frame, most: Mapping[int, int], linkable: Collection[int]) 
             else:
                 assert counts is not None
                 found = found.joined(TableTally.of_counts(column, given, counts))
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)], pa.binary())], [FOUND])
+        return found
+
+    def added_by_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(added(batches))], pa.binary())], [FOUND])
 
     with in_our_words("count the values of the columns"):
-        counts = chunks.where(f"{TALLY} is not null").select(TALLY)
-        parts = counts.mapInArrow(divided, StructType([*numbers, StructField(CHUNK, BinaryType(), nullable=False)]))
+        few = chunks.few([TALLY])
+        if few is not None:
+            return added(divided(iter(few)))
+        counts = chunks.tasks([TALLY])
+        parts = counts.mapped(divided, StructType([*numbers, StructField(CHUNK, BinaryType(), nullable=False)]))
         # Without a number of partitions, Spark puts small parts together.
-        found = parts.repartition(PART).mapInArrow(added, StructType([StructField(FOUND, BinaryType())])).collect()
+        schema = StructType([StructField(FOUND, BinaryType())])
+        found = parts.repartition(PART).mapInArrow(added_by_task, schema).collect()
     return reduce(
         TableTally.joined,
         (pickle.loads(row[FOUND]) for row in found),  # noqa: S301 - our own executors wrote it

@@ -311,6 +311,10 @@ def test_the_search_finds_the_least_slack_of_all_boxes(seed: int) -> None:
         inside = (problem.tree.codes >= found.low[place]) & (problem.tree.codes <= found.high[place])
         assert problem.tree.weights[inside.all(axis=1)].sum() >= k
         assert inside[place].all()
+    nearby = generator.integers(0, full, count)
+    first = problem.least_slacks(np.arange(count), prices, rank, goals, 10_000, 0, nearby)
+    assert (first.slack == found.slack).all()
+    assert (first.box_slack == found.slack).all()
     for most in (0, 1, 3):
         short = problem.least_slacks(np.arange(count), prices, rank, goals, most)
         assert (short.slack <= found.slack).all()
@@ -359,6 +363,23 @@ def test_proven_prices_hold_for_some_copies_of_a_record_beside_dearer_records(se
     proven = prove(problem, hoped, 1000, ignored, never).prices
     assert holds_everywhere(problem, proven, records)
     assert (prove(problem, proven, 1000, ignored, never).prices == proven).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_first_search_without_cheap_records_proves_the_same(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    records = random_records(generator, int(generator.integers(20, 120)), grids=True)
+    k = int(generator.integers(2, 9))
+    problem = BoundProblem.of(records, asking(k))
+    hoped = (generator.integers(0, records.costs.full, problem.count) * generator.random(problem.count) ** 2).astype(
+        int
+    )
+    plain = prove(problem, hoped, 10_000, ignored, never)
+    for nearby in (plain.prices // 2, generator.integers(0, records.costs.full, problem.count), hoped * 3):
+        first = prove(problem, hoped, 10_000, ignored, never, nearby)
+        assert (first.prices == plain.prices).all()
+        assert (first.low == plain.low).all()
+        assert (first.high == plain.high).all()
 
 
 def test_prices_that_climbed_are_feasible_for_the_pool() -> None:

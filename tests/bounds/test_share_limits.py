@@ -101,7 +101,10 @@ def test_no_diverse_class_costs_less_than_its_prices(seed: int, nulls: bool) -> 
     rows = Rows(records, problem)
     hoped = generator.integers(-records.costs.full, 2 * records.costs.full, problem.count)
     for parts in (0, 2, 1000):
-        proven = prove(problem, hoped, parts, ignored, never).prices
+        nearby = generator.integers(0, records.costs.full, problem.count)
+        proven = prove(problem, hoped, parts, ignored, never, nearby).prices
+        if parts == 1000:
+            assert (prove(problem, hoped, parts, ignored, never).prices == proven).all()
         assert (proven <= hoped).all()
         assert (proven == hoped)[hoped <= 0].all()
         for members in rows.classes(k, l):

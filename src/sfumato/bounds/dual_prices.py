@@ -44,6 +44,7 @@ RISING, ENOUGH = 0.005, 2  # after so many climbs in a row that gain less than t
 PROGRAMME_STEPS = 1000  # iterations between two proofs
 # Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the pool holds only some boxes.
 STRETCH, SPARE = 1.5, 0.3
+BEYOND = 4  # cheap records are looked at as far as the cheapest box costs, and one part in so many beyond
 # How far to go from the proven prices towards those of the pool; not as far if the proof keeps LITTLE of the gain.
 FIRST_REACH, FARTHEST, NEARER = 0.4, 0.9, 0.7
 LITTLE, MUCH = 0.3, 0.6
@@ -87,6 +88,7 @@ class PriceSearch:
         problem, out_of_time = self.problem, self.out_of_time
         free, best = (cheapest.least > 0) | problem.limits_shares, cheapest.least
         pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
+        nearby = cheapest.least + cheapest.least // BEYOND
         candidates, number, poor_climbs = best.astype(np.float64), 0, 0
         while poor_climbs < ENOUGH or problem.limits_shares:
             stride, trust = max(FIRST_STRIDE / 2**number, LAST_STRIDE), TRUST * problem.sum(best)
@@ -94,7 +96,7 @@ class PriceSearch:
                 problem, pool, candidates, free,
                 stride=stride, steps=self.steps, highest=self.highest, trust=trust, out_of_time=out_of_time,
             )  # fmt: skip
-            proven = self._proven(np.floor(candidates).astype(np.int64))
+            proven = self._proven(np.floor(candidates).astype(np.int64), nearby)
             gained = problem.sum(proven.prices) - problem.sum(best)
             poor_climbs = 0 if gained > RISING * problem.sum(best) else poor_climbs + 1
             best = proven.prices if gained > 0 else best
@@ -108,7 +110,7 @@ class PriceSearch:
             programme.allow(np.where(free, np.minimum(stretched, self.highest), 0.0))
             optimum = pool_optimum(problem, pool, programme, PROGRAMME_STEPS, out_of_time)
             tried = np.floor(best + reach * (optimum - best)).astype(np.int64)
-            proven = self._proven(tried)
+            proven = self._proven(tried, nearby)
             hoped, gained = problem.sum(tried) - problem.sum(best), problem.sum(proven.prices) - problem.sum(best)
             if gained < LITTLE * hoped:
                 reach = reach * NEARER
@@ -118,8 +120,8 @@ class PriceSearch:
             yield RaisedPrices(best, programme.limit(alone))
             pool = pool.with_boxes(problem, proven.low, proven.high)
 
-    def _proven(self, candidates: NDArray[np.int64]) -> ProvenPrices:
-        return prove(self.problem, candidates, self.max_parts, self.advance, self.out_of_time)
+    def _proven(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64]) -> ProvenPrices:
+        return prove(self.problem, candidates, self.max_parts, self.advance, self.out_of_time, nearby)
 
 
 def prove(
@@ -128,8 +130,12 @@ def prove(
     max_parts: int,
     advance: Callable[[int], None],
     out_of_time: Callable[[], bool],
+    nearby: NDArray[np.int64] | None = None,
 ) -> ProvenPrices:
-    """Lower the candidate prices until they hold for every allowed box. candidates: int64[m], at least 0."""
+    """Lower the candidate prices until they hold for every allowed box.
+
+    candidates: int64[m], at least 0. nearby: see ``BoundProblem.least_slacks``; the prices are the same.
+    """
     rank = np.empty(problem.count, np.int64)
     in_order = np.argsort(candidates, kind="stable")
     rank[in_order] = np.arange(problem.count)
@@ -141,7 +147,7 @@ def prove(
         targets = positive[begin:end]
         copies = problem.copies[targets]
         goals = copies * (candidates[targets] - base)
-        result = problem.least_slacks(targets, prices, rank, goals, 0 if out_of_time() else max_parts, base)
+        result = problem.least_slacks(targets, prices, rank, goals, 0 if out_of_time() else max_parts, base, nearby)
         # Records of the same round count each other at the candidate price, which is no lower than the proven one.
         prices[targets] = np.maximum(result.slack // copies, 0) + base
         below = result.box_slack < goals

@@ -20,6 +20,7 @@ from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import Costs, box_costs
 from sfumato.methods.boxes.box_search import least_slacks
 from sfumato.methods.boxes.diversity_limits import DiversityLimits
+from sfumato.methods.boxes.neighbourhood import dearest_of_nodes
 from sfumato.methods.clustering.kd_tree import KdTree, build_kd_tree
 from sfumato.methods.method import Records, SensitiveValues
 from sfumato.requirements import (
@@ -124,22 +125,25 @@ class BoundProblem:
         goals: NDArray[np.int64],
         max_parts: int,
         base: int = 0,
+        nearby: NDArray[np.int64] | None = None,
     ) -> SlackResults:
         """Return the least slack of each of the positions ``targets``, at most its goal.
 
-        max_parts: the number of parts after which the search for one target ends. base: see ``least_slacks``.
+        max_parts: the number of parts after which the search for one target ends. base, nearby: see ``least_slacks``.
         """
         shape = (len(targets), self.attributes)
         low, high = np.empty(shape, self.tree.codes.dtype), np.empty(shape, self.tree.codes.dtype)
         results = (np.empty(len(targets), np.int64), np.empty(len(targets), np.int64), low, high)
         layout, units = self.costs.layout, self.costs.units
+        nearby = np.zeros(self.count, np.int64) if nearby is None else nearby
+        dearest = dearest_of_nodes(self.tree, prices, rank, int(rank[targets].max(initial=0)))
 
         def search(part: tuple[int, int]) -> None:
             batch = slice(*part)
             slack, box_slack, box_low, box_high = (array[batch] for array in results)
             least_slacks(
-                self.tree, targets[batch], prices, base, rank, self.k, goals[batch], max_parts, self.diversity,
-                layout, units, (slack, box_slack, box_low, box_high),
+                self.tree, targets[batch], prices, base, rank, nearby, dearest, self.k, goals[batch], max_parts,
+                self.diversity, layout, units, (slack, box_slack, box_low, box_high),
             )  # fmt: skip
 
         in_threads(search, slices(len(targets), SEARCHED))

@@ -19,6 +19,11 @@ as much as the smallest box from ``low`` on that holds it. Taking records in the
 slack that a box of the part could leave, as if boxes of equal cost could hold any record that is near: the bound of the
 part. Parts are halved on one chain, the least bound first, until no bound is below the best box found. Where that takes
 more than ``max_parts`` parts, the answer is the least bound of those left: it is at most the slack of any box.
+
+Around a dear record there are thousands of others, most of them too cheap to be among the k dearest of any tight box.
+So a first search takes their prices for a third of its own, however many of them a box needs, and looks at them only
+nearby, to see which small boxes hold k records at all. Counted from that third, they cost nothing. What this leaves is
+no more than the slack: if it is not below the goal, nothing is. Otherwise all records are searched.
 """
 
 from __future__ import annotations
@@ -41,18 +46,22 @@ from sfumato.methods.boxes.diversity_limits import (
 from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, largest_sum, make_room, shared_slack
 from sfumato.methods.boxes.neighbourhood import inside, joined_cost, neighbourhood, widen_box, within
 
+LEFT_OUT = 3  # the first search leaves records out that pay at most the own price divided by this
 LISTED = 1 << 12  # neighbours of a part that are kept for its halves, at most
 
 
 @kernel
-def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversity, layout, units, result):
+def least_slacks(
+    tree, targets, prices, base, rank, nearby, dearest, k, goals, max_parts, diversity, layout, units, result
+):
     """Write the least slack of each of the positions ``targets``, where it is below its goal, into ``result``.
 
-    tree: KdTree. targets: int64[t]. prices, rank: int64[m], by position in the tree; base: no price is below it. goals:
-    int64[t], in all for the copies of each target, above the base. diversity: DiversityLimits. layout, units: see
-    Costs. result: slack int64[t], the goal where nothing is below it; box_slack int64[t], the least slack of the boxes
-    that were examined, or the goal; box_low, box_high: uint[t, d], that box, or the record itself. The slack is exact
-    where it equals that of the box.
+    tree: KdTree. targets: int64[t]. prices, rank: int64[m], by position in the tree; base: no price is below it.
+    nearby: int64[m], how far a first search looks at cheap records, 0 for none; the slack is the same. dearest:
+    int64[nodes], see dearest_of_nodes. goals: int64[t], in all for the copies of each target, above the base.
+    diversity: DiversityLimits. layout, units: see Costs. result: slack int64[t], the goal where nothing is below it;
+    box_slack int64[t], the least slack of the boxes that were examined, or the goal; box_low, box_high:
+    uint[t, d], that box, or the record itself. The slack is exact where it equals that of the box.
     """
     slack, box_slack, box_low, box_high = result
     codes, weights = tree.codes, tree.weights
@@ -94,51 +103,73 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
     for part in range(max_parts + 2):
         plans[part, 4] = part
     for number in range(len(targets)):
-        own, best = targets[number], goals[number]
+        own = targets[number]
         copies = min(weights[own], k if diversity.value[own] == NONE else min(diversity.most, k))
-        others = k - copies
-        # Boxes that cost more cannot be below the goal: the prices that count are no larger than its own.
-        limit = (best + others * (prices[own] - base) - 1) // k + base
-        near = neighbourhood(tree, own, limit, best, prices, base, rank, k, copies, diversity, ups, layout, units, work)
-        for c in range(chains):
-            ends[0, 0, c], ends[1, 0, c] = 0, INFINITE
-        reached = within(near.distance, (near.top - 1) // k + base)
-        best = examine(
-            ends[0, 0], ends[1, 0], near, everybody, reached, lists, base, k, copies, best, ups, layout, diversity,
-            work, plans[0],
-        )  # fmt: skip
-        waiting, halved, lowest = 1, 0, INFINITE
-        while waiting > 0:
-            part = 0
-            for other in range(1, waiting):
-                if plans[other, 0] < plans[part, 0]:
-                    part = other
-            if plans[part, 0] >= best:
+        for level in (base + (prices[own] - base) // LEFT_OUT, base):
+            # What the goal and the slack are above the level.
+            goal = goals[number] - copies * (level - base)
+            if level > base and (goal <= 0 or nearby[own] == 0):
+                continue
+            near = neighbourhood(
+                tree, own, goal, prices, level, level > base, nearby, dearest, rank, k, copies, diversity, ups, layout,
+                units, work,
+            )  # fmt: skip
+            lowest, best = search_parts(
+                near, goal, everybody, ends, plans, lists, level, k, copies, ups, layout, diversity, work
+            )
+            if lowest >= goal:
                 break
-            if halved == max_parts:
-                lowest = plans[part, 0]
-                break
-            halved += 1
-            chain, at = plans[part, 1], plans[part, 2]
-            move_part(ends, plans, part, waiting)
-            ends[0, waiting, chain] = at
-            ends[1, part, chain] = at - 1
-            whole, count = everybody, reached
-            if plans[waiting, 3] <= lists.shape[1]:
-                whole, count = lists[plans[waiting, 4]], plans[waiting, 3]
-            for half in (part, waiting):  # the second half overwrites the list of the whole
-                best = examine(
-                    ends[0, half], ends[1, half], near, whole, count, lists, base, k, copies, best, ups, layout,
-                    diversity, work, plans[half],
-                )  # fmt: skip
-            waiting += 1
-            # Drop the parts that cannot be better.
-            for half in (waiting - 1, part):
-                if plans[half, 0] >= best:
-                    waiting -= 1
-                    move_part(ends, plans, waiting, half)
-        slack[number], box_slack[number] = min(lowest, best), best
-        write_box(codes, own, near, best < goals[number], work.best_box, box_low[number], box_high[number])
+        above = copies * (level - base)
+        slack[number], box_slack[number] = lowest + above, best + above
+        write_box(codes, own, near, best < goal, work.best_box, box_low[number], box_high[number])
+
+
+@inlined_kernel
+def search_parts(near, goal, everybody, ends, plans, lists, base, k, copies, ups, layout, diversity, work):
+    """Return the least slack of all boxes, at most ``goal``, and that of the boxes that were examined.
+
+    A first search ends with the first box below the goal. everybody: int64[m]. ends, plans, lists: see least_slacks.
+    """
+    chains, max_parts = ends.shape[2], len(plans) - 2
+    best = goal
+    for c in range(chains):
+        ends[0, 0, c], ends[1, 0, c] = 0, INFINITE
+    reached = within(near.distance, (near.top - 1) // k + base)
+    best = examine(
+        ends[0, 0], ends[1, 0], near, everybody, reached, lists, base, k, copies, best, ups, layout, diversity, work,
+        plans[0],
+    )  # fmt: skip
+    waiting, halved, lowest = 1, 0, INFINITE
+    while waiting > 0 and (best == goal or near.known == INFINITE):
+        part = 0
+        for other in range(1, waiting):
+            if plans[other, 0] < plans[part, 0]:
+                part = other
+        if plans[part, 0] >= best:
+            break
+        if halved == max_parts:
+            lowest = plans[part, 0]
+            break
+        halved += 1
+        chain, at = plans[part, 1], plans[part, 2]
+        move_part(ends, plans, part, waiting)
+        ends[0, waiting, chain] = at
+        ends[1, part, chain] = at - 1
+        whole, count = everybody, reached
+        if plans[waiting, 3] <= lists.shape[1]:
+            whole, count = lists[plans[waiting, 4]], plans[waiting, 3]
+        for half in (part, waiting):  # the second half overwrites the list of the whole
+            best = examine(
+                ends[0, half], ends[1, half], near, whole, count, lists, base, k, copies, best, ups, layout, diversity,
+                work, plans[half],
+            )  # fmt: skip
+        waiting += 1
+        # Drop the parts that cannot be better.
+        for half in (waiting - 1, part):
+            if plans[half, 0] >= best:
+                waiting -= 1
+                move_part(ends, plans, waiting, half)
+    return min(lowest, best), best
 
 
 @inlined_kernel
@@ -278,17 +309,22 @@ def bound_of(sequence, near, gathered, base, k, copies, diversity, work):
                 )
             size, held, total = add_price(prices[i], weight, value, i, k - 1, size, held, total, largest)
         # With the same prices the slack is no less than before; boxes of equal cost are taken together.
-        spent, following = cost[sequence[s]], sequence[min(s + 1, len(sequence) - 1)]
-        new = records >= k and total > before and (s + 1 == len(sequence) or cost[following] > spent)
-        if new and (not counting or values_suffice(diversity, work.values)):
-            before = total
-            slack, used = shared_slack(
-                k * (spent - base), k - copies, copies, own_value, most - copies, size, total, largest
-            )
-            if slack < bound:
-                bound, at_bound, kept_size = slack, s, used
-                for t in range(used):
-                    work.kept[t] = largest.record[t]
+        spent = cost[sequence[s]]
+        following = cost[sequence[s + 1]] if s + 1 < len(sequence) else INFINITE
+        if total <= before or following == spent:
+            continue
+        if records < k or (counting and not values_suffice(diversity, work.values)):
+            if following <= near.known:
+                continue
+            spent = max(spent, near.known)  # the records that are missing may be farther away
+        before = total
+        slack, used = shared_slack(
+            k * (spent - base), k - copies, copies, own_value, most - copies, size, total, largest
+        )
+        if slack < bound:
+            bound, at_bound, kept_size = slack, s, used
+            for t in range(used):
+                work.kept[t] = largest.record[t]
     return bound, at_bound, kept_size
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE, STACK_SIZE
-from sfumato.kernels.decorator import inlined_kernel, inner_kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.boxes.largest_prices import add_price, largest_sum, make_room, shared_slack
 from sfumato.methods.clustering.kd_tree import distance
@@ -21,7 +21,8 @@ class Neighbourhood(NamedTuple):
     own: int64[d], the cost of the record alone; reach: int64[n, chains], the extent that a box needs on each chain to
     hold the neighbour, on the two chains of a number beyond the record alone; weight, price: int64[n], the price above
     the base, 0 where it does not count; value: int64[n], see DiversityLimits; own_value: that of the record; top: the
-    most that k records in a better box could pay above the base.
+    most that k records in a better box could pay above the base; known: cheap records are left
+    out farther away.
     """
 
     position: NDArray[np.int64]
@@ -33,12 +34,16 @@ class Neighbourhood(NamedTuple):
     value: NDArray[np.int64]
     own_value: np.int64
     top: np.int64
+    known: np.int64
 
 
 @inlined_kernel
-def neighbourhood(tree, own, limit, best, prices, base, rank, k, copies, diversity, ups, layout, units, work):
-    """Return the records within ``limit`` of ``own``, itself among them: Neighbourhood."""
-    codes, positions, distances = tree.codes, work.gathered, work.cost
+def near_records(tree, own, limit, known, prices, base, dearest, rank, layout, units, positions, distances):
+    """Write the records within ``limit`` of ``own`` and how far they are; return how many.
+
+    Farther away than ``known`` are only those that pay more than ``base`` and have no higher rank.
+    """
+    codes = tree.codes
     waiting = np.empty(STACK_SIZE, np.int64)
     count = 0
     waiting[0] = 0
@@ -46,17 +51,36 @@ def neighbourhood(tree, own, limit, best, prices, base, rank, k, copies, diversi
     while depth > 0:
         depth -= 1
         node = waiting[depth]
+        # Only what could hold a record that counts is looked at as far as the limit.
+        farthest = limit if dearest[node] > base else min(limit, known)
         if tree.spans[node, 2] != NONE:
             for half in (tree.spans[node, 2], node + 1):
-                if distance(codes, own, tree.low, tree.high, half, limit, INFINITE, layout, units) <= limit:
+                if distance(codes, own, tree.low, tree.high, half, farthest, INFINITE, layout, units) <= farthest:
                     waiting[depth] = half
                     depth += 1
             continue
         for position in range(tree.spans[node, 0], tree.spans[node, 1]):
-            cost = distance(codes, own, codes, codes, position, limit, INFINITE, layout, units)
-            if cost <= limit:
+            cost = distance(codes, own, codes, codes, position, farthest, INFINITE, layout, units)
+            if cost <= min(limit, known) or (cost <= limit and prices[position] > base and rank[position] <= rank[own]):
                 positions[count], distances[count] = position, cost
                 count += 1
+    return count
+
+
+@inlined_kernel
+def neighbourhood(
+    tree, own, goal, prices, base, partial, nearby, dearest, rank, k, copies, diversity, ups, layout, units, work
+):
+    """Return the records that a box with less slack than ``goal`` could hold, ``own`` among them: Neighbourhood.
+
+    base: costs and prices are counted from it. partial: leave out the other records that pay no more than that,
+    but for those nearby. dearest: int64[nodes], see dearest_of_nodes.
+    """
+    # Boxes that cost more cannot be below the goal: the prices that count are no larger than its own.
+    limit, best = (goal + (k - copies) * (prices[own] - base) - 1) // k + base, goal
+    known = nearby[own] if partial else INFINITE
+    codes, positions, distances = tree.codes, work.gathered, work.cost
+    count = near_records(tree, own, limit, known, prices, base, dearest, rank, layout, units, positions, distances)
     # A box of a given cost holds no record farther away, so its slack is at least the one computed up to that distance.
     sequence = np.argsort(distances[:count])
     size, held, total = 0, np.int64(0), np.int64(0)
@@ -97,8 +121,23 @@ def neighbourhood(tree, own, limit, best, prices, base, rank, k, copies, diversi
                     reach[i, q] = side
     return Neighbourhood(
         position, distances[sequence], alone, reach, tree.weights[position], counted_prices, diversity.value[position],
-        own_value, top,
+        own_value, top, known,
     )  # fmt: skip
+
+
+@kernel
+def dearest_of_nodes(tree, prices, rank, last):
+    """Return the highest price in each node of the tree, of records with a rank of at most ``last``: int64[nodes]."""
+    dearest = np.empty(len(tree.spans), np.int64)
+    for node in range(len(tree.spans) - 1, -1, -1):  # a node comes before its halves
+        if tree.spans[node, 2] != NONE:
+            dearest[node] = max(dearest[node + 1], dearest[tree.spans[node, 2]])
+            continue
+        dearest[node] = -INFINITE
+        for position in range(tree.spans[node, 0], tree.spans[node, 1]):
+            if rank[position] <= last:
+                dearest[node] = max(dearest[node], prices[position])
+    return dearest
 
 
 @inner_kernel

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sfumato.losses.exact_costs import Costs, box_costs, total_cost
 from sfumato.methods.boxes.box_search import least_slacks
 from sfumato.methods.boxes.diversity_limits import no_limits
+from sfumato.methods.boxes.neighbourhood import dearest_of_nodes
 from sfumato.methods.clustering.kd_tree import build_kd_tree
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.search.annealed_improvement import AnnealedImprovement
@@ -289,9 +290,10 @@ class NeighbourhoodTypes:
         low: Codes = np.empty(shape, records.codes.dtype)
         high: Codes = np.empty(shape, records.codes.dtype)
         slack, box_slack = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)
+        nearby, dearest_by_node = np.zeros_like(in_tree), dearest_of_nodes(tree, in_tree, rank, len(order))
         least_slacks(
-            tree, targets, in_tree, 0, rank, least, goals, MAX_PARTS, no_limits(len(codes)), records.costs.layout,
-            records.costs.units, (slack, box_slack, low, high),
+            tree, targets, in_tree, 0, rank, nearby, dearest_by_node, least, goals, MAX_PARTS, no_limits(len(codes)),
+            records.costs.layout, records.costs.units, (slack, box_slack, low, high),
         )  # fmt: skip
         tight = box_slack < goals - (goals * TIGHT).astype(np.int64)
         return np.concatenate([low, high], axis=1)[tight].astype(np.int64)

@@ -119,11 +119,11 @@ def test_classes_with_too_many_records_are_not_rebuilt(monkeypatch: pytest.Monke
 
 
 @kernel
-def agglomerated(part, asked, tests, compiled, clusters, owner):
+def agglomerated(part, asked, tests, clusters, owner):
     """A way in from Python."""
     (codes, values), (layout, units, least), (lack, space, real) = part, asked, tests
     after, facts, box = clusters
-    return compiled(codes, values, layout, units, least, lack, space, real, after, facts, box, owner)
+    return agglomerate(codes, values, layout, units, least, lack, space, real, after, facts, box, owner)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,7 +141,7 @@ def test_agglomeration_makes_classes_that_hold(kind: str) -> None:
         owner = np.empty(len(rows), np.int64)
         asked = SearchRules(records.costs.layout, records.costs.units, 3)
         clusters = cluster_space(len(rows), part.codes.shape[1])
-        count = agglomerated(part, asked, shortfall_tests(len(rows), tests), agglomerate.value, clusters, owner)
+        count = agglomerated(part, asked, shortfall_tests(len(rows), tests), clusters, owner)
         order = np.argsort(owner, kind="stable")
         sizes = np.bincount(owner)
         assert len(sizes) == count

@@ -10,21 +10,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import entrance, inlined_kernel, inner_kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import COST, FIRST, HIGH, LOW, SIZE
-from sfumato.methods.search.shortfall import ATTRIBUTES, NUMBERS, ROWS, SENSITIVE, TABLE, TEST_TYPES
+from sfumato.methods.search.shortfall import ATTRIBUTES, ROWS
 
 LAST, LACK, NEAREST, ADDED, KNOWN, FIELDS = range(3, 9)  # columns of the facts, after those of ``mutable_classes``
-
-AGGLOMERATE = numba.int64(
-    TABLE, SENSITIVE, TABLE, NUMBERS, numba.int64, *TEST_TYPES, NUMBERS, TABLE, numba.int64[:, :, ::1], NUMBERS
-)
 
 
 class ClusterSpace(NamedTuple):
@@ -46,7 +41,7 @@ def cluster_space(rows: int, attributes: int) -> ClusterSpace:
     return ClusterSpace(np.empty(rows, np.int64), np.empty((rows, FIELDS), np.int64), box)
 
 
-@entrance(AGGLOMERATE)
+@inner_kernel
 def agglomerate(codes, values, layout, units, least, lack, space, real, after, facts, box, owner):
     """Put the rows of a part into classes; return how many there are. owner: int64[n], filled with the class of each.
 

@@ -25,16 +25,15 @@ from numpy.typing import NDArray
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import CLIMB, Costs, total_cost
 from sfumato.methods.class_counting import Counting
-from sfumato.methods.clustering.agglomeration import agglomerate, cluster_space
+from sfumato.methods.clustering.agglomeration import cluster_space
 from sfumato.methods.clustering.near_rows import near_rows
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.search.exchange_chains import chain_search
-from sfumato.methods.search.local_search import search
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.repair import repair
-from sfumato.methods.search.ruin_and_recreate import RebuildSteps, rebuild
+from sfumato.methods.search.ruin_and_recreate import rebuild
 from sfumato.methods.search.shortfall import ShortfallTests, part_tests
 from sfumato.methods.trees.gain_tree import gain_order
 from sfumato.progress import Progress
@@ -195,9 +194,8 @@ class Improvement:
         count = int(owner[-1]) + 1
         most = max(MOST_REBUILT, LARGE * NEAR * self._rules.least)
         clusters = cluster_space(min(len(owner), most), part.codes.shape[1])
-        steps = RebuildSteps(search.value, agglomerate.value)
         limits = PASSES, count, NEAR, most, PASSES // 2
-        return int(rebuild(part, owner, count, self._rules, tests, steps, clusters, *limits, state))
+        return int(rebuild(part, owner, count, self._rules, tests, clusters, *limits, state))
 
     def _rearrange(self) -> None:
         """Order the classes anew, so that near classes are together."""

@@ -10,11 +10,10 @@ after any step.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import entrance, inlined_kernel, inner_kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
     AFTER,
@@ -36,14 +35,10 @@ from sfumato.methods.search.mutable_classes import (
     stays_class,
     update_class,
 )
-from sfumato.methods.search.shortfall import ATTRIBUTES, NUMBERS, SENSITIVE, TABLE, TEST_TYPES
-
-SEARCH = numba.int64(
-    TABLE, SENSITIVE, TABLE, TABLE, numba.int64[:, :, ::1], TABLE, NUMBERS, numba.int64, *TEST_TYPES, numba.int64
-)
+from sfumato.methods.search.shortfall import ATTRIBUTES
 
 
-@entrance(SEARCH)
+@inner_kernel
 def search(codes, values, rows, facts, box, layout, units, least, lack, space, real, passes):
     """Improve the classes of a part in at most ``passes`` passes over its rows; return the gain."""
     total, gained, number = np.int64(0), np.int64(1), 0

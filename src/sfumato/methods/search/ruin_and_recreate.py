@@ -9,13 +9,12 @@ The kernel draws its own random numbers (xorshift64*, Vigna 2016), so that they 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
-from sfumato.methods.clustering.agglomeration import increase
+from sfumato.methods.clustering.agglomeration import agglomerate, increase
+from sfumato.methods.search.local_search import search
 from sfumato.methods.search.mutable_classes import (
     AFTER,
     COST,
@@ -32,13 +31,6 @@ SPARE = 8  # room for additional classes
 SHUFFLE = 2  # the distance of a class is raised at random, by up to one part in this many
 
 
-class RebuildSteps(NamedTuple):
-    """What rebuilding calls: ``local_search.search`` and ``agglomeration.agglomerate``, each compiled by itself."""
-
-    search: Any
-    agglomerate: Any
-
-
 @inner_kernel
 def next_random(state):
     """Return a random number and advance the state. state: uint64[1], not 0."""
@@ -51,15 +43,15 @@ def next_random(state):
 
 
 @kernel
-def rebuild(part, owner, most, rules, tests, steps, clusters, first, tries, near, most_rows, passes, state):
+def rebuild(part, owner, most, rules, tests, clusters, first, tries, near, most_rows, passes, state):
     """Improve the classes of a part by search and by ``tries`` tries to rebuild ``near`` of them; return the gain.
 
-    owner: int64[n], the class of each row, below ``most``, gaps allowed, changed. steps: see RebuildSteps. clusters:
-    ``cluster_space`` for ``most_rows`` or all. first, passes: the passes of the search over all rows, and over those of
-    a try. most_rows: a try with more of them is passed over.
+    owner: int64[n], the class of each row, below ``most``, gaps allowed, changed. clusters: ``cluster_space`` for
+    ``most_rows`` or all. first, passes: the passes of the search over all rows, and over those of a try. most_rows: a
+    try with more of them is passed over.
     """
     (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
-    (search, agglomerate), (after, cluster_facts, cluster_box) = steps, clusters
+    after, cluster_facts, cluster_box = clusters
     rows, facts, box = build_classes(codes, owner, most + SPARE, layout, units)
     gained = search(codes, values, rows, facts, box, layout, units, least, lack, space, real, first)
     class_ids = np.empty(near, np.int64)

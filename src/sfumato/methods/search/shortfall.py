@@ -20,10 +20,8 @@ from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunct
 # values of the first attribute. The packed requirements come after these.
 TESTS, ATTRIBUTES, VALUES, NODES, COUNTS, ROWS, FREQUENCY_ALONE, FREQUENCY_VALUES, HEAD = range(9)
 
-# Types of arguments: whole numbers, tables of them, sensitive values, and the fields of ShortfallTests.
-NUMBERS, TABLE, SENSITIVE = numba.int64[::1], numba.int64[:, ::1], numba.uint32[:, ::1]
-SHORTFALL = numba.int64(SENSITIVE, numba.int64, numba.int64, NUMBERS, numba.float64[::1])
-TEST_TYPES = (numba.types.FunctionType(SHORTFALL), NUMBERS, numba.float64[::1])
+# The types of what ``lack_of_rows`` takes and returns.
+SIGNATURE = numba.int64(numba.uint32[:, ::1], numba.int64, numba.int64, numba.int64[::1], numba.float64[::1])
 
 
 class ShortfallTests(NamedTuple):
@@ -83,7 +81,7 @@ def part_tests(values: NDArray[np.uint32], tests: Conjunction) -> tuple[NDArray[
     )
 
 
-@entrance(SHORTFALL)
+@entrance(SIGNATURE)
 def nothing_lacks(values, count, least, space, real):
     """Stand in for ``lack_of_rows`` where the least size is the only requirement: no kernel calls it then.
 
@@ -92,7 +90,7 @@ def nothing_lacks(values, count, least, space, real):
     return 0
 
 
-@entrance(SHORTFALL)
+@entrance(SIGNATURE)
 def lack_of_rows(values, count, least, space, real):
     """Return how many records the first ``count`` rows in ``space`` lack at least to be a class, 0 where they are one.
 

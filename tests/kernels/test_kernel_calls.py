@@ -11,7 +11,7 @@ from typing import NamedTuple
 import sfumato
 
 PACKAGE = Path(sfumato.__file__).parent
-KINDS = ("kernel", "inner_kernel", "inlined_kernel")
+KINDS = ("kernel", "inner_kernel", "inlined_kernel", "entrance")
 Name = tuple[str, str]  # a module and a name in it
 
 
@@ -33,12 +33,13 @@ def modules() -> dict[str, ast.Module]:
 def kinds(trees: dict[str, ast.Module]) -> dict[Name, str]:
     """The decorator of each kernel."""
     return {
-        (module, function.name): decorator.id
+        (module, function.name): name.id
         for module, tree in trees.items()
         for function in tree.body
         if isinstance(function, ast.FunctionDef)
         for decorator in function.decorator_list
-        if isinstance(decorator, ast.Name) and decorator.id in KINDS
+        for name in [decorator.func if isinstance(decorator, ast.Call) else decorator]
+        if isinstance(name, ast.Name) and name.id in KINDS
     }
 
 
@@ -68,7 +69,16 @@ def test_a_kernel_without_a_form_for_python_is_named_by_kernels_alone() -> None:
     kernels = kinds(trees)
     assert len(kernels) > 150
     for use in uses(trees, kernels):
-        assert use.caller is not None or kernels[use.kernel] == "kernel", use.kernel
+        assert use.caller is not None or kernels[use.kernel] in ("kernel", "entrance"), use.kernel
+
+
+def test_an_entrance_is_never_called_by_its_name() -> None:
+    """Kernels take it as an argument: called by its name, it would be compiled into them."""
+    trees = modules()
+    kernels = kinds(trees)
+    assert sum(kind == "entrance" for kind in kernels.values()) >= 2
+    for use in uses(trees, kernels):
+        assert kernels[use.kernel] != "entrance" or (use.call is None and use.caller is None), use.kernel
 
 
 def test_only_a_kernel_with_one_caller_is_inlined() -> None:

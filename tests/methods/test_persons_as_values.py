@@ -83,6 +83,6 @@ def test_values_that_are_numbered_anew_in_a_part_lack_as_much() -> None:
             lacks = []
             for kept, prepared in ((renumbered, here), (values, everywhere)):
                 prepared.space[prepared.space[ROWS] : prepared.space[ROWS] + count] = np.arange(count)
-                lacks.append(int(lack_of_counted(kept, count, 3, prepared.space, prepared.real)))
+                lacks.append(int(lack_of_counted(kept, count, 3, prepared)))
             different = len({int(value) for value in values[:count, 0]} - {1000})
             assert lacks == [max(3 - count, 3 - different, 0)] * 2

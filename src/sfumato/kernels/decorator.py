@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, cast
 
 import numba
@@ -52,17 +53,27 @@ def inlined_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return cast(Callable[..., Any], numba.njit(**INLINED)(function))
 
 
-def entrance(function: Callable[..., Any], signature: Any) -> Any:
-    """Compile ``function`` for arguments of the given types, as a value that kernels can take and call.
+class Entrance:
+    """A function that is compiled by itself, on first use, as a value that kernels take and call."""
 
-    Its type is the signature alone, so the machine code of a kernel that takes it is kept like any other.
-    """
-    if numba.njit(function) is function:  # without a JIT
-        return function
-    compiled: Any = CFunc(function, signature, locals={}, options={"nopython": True, **CHECKS})
-    _keep_machine_code(compiled, function)
-    compiled.compile()
-    return compiled
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        self._function, self._signature = function, signature
+
+    @cached_property
+    def value(self) -> Any:
+        """What kernels take: its type is the signature alone, so their machine code is kept like any other's."""
+        if numba.njit(self._function) is self._function:  # without a JIT
+            return self._function
+        signature = (self._signature.args, self._signature.return_type)
+        compiled: Any = CFunc(self._function, signature, locals={}, options={"nopython": True, **CHECKS})
+        _keep_machine_code(compiled, self._function)
+        compiled.compile()
+        return compiled
+
+
+def entrance(signature: Any) -> Callable[[Callable[..., Any]], Entrance]:
+    """Compile a function for arguments of the given types, as a value that kernels can take and call."""
+    return lambda function: Entrance(function, signature)
 
 
 def _keep_machine_code(compiled: Any, function: Any) -> None:

@@ -24,7 +24,7 @@ from sfumato.kernels import threads as kernel_threads
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.class_counting import Counting
-from sfumato.methods.clustering.agglomeration import agglomerate
+from sfumato.methods.clustering.agglomeration import agglomerate, cluster_space
 from sfumato.methods.search.improvement import Improvement, SearchLimits, reweighted
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.shortfall import shortfall_tests
@@ -119,10 +119,11 @@ def test_classes_with_too_many_records_are_not_rebuilt(monkeypatch: pytest.Monke
 
 
 @kernel
-def agglomerated(part, asked, tests, owner):
+def agglomerated(part, asked, tests, clusters, owner):
     """A way in from Python."""
     (codes, values), (layout, units, least), (lack, space, real) = part, asked, tests
-    return agglomerate(codes, values, layout, units, least, lack, space, real, owner)
+    after, facts, box = clusters
+    return agglomerate(codes, values, layout, units, least, lack, space, real, after, facts, box, owner)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,7 +140,8 @@ def test_agglomeration_makes_classes_that_hold(kind: str) -> None:
         part = SearchPart(records.codes[at].astype(np.int64), some)
         owner = np.empty(len(rows), np.int64)
         asked = SearchRules(records.costs.layout, records.costs.units, 3)
-        count = agglomerated(part, asked, shortfall_tests(len(rows), tests), owner)
+        clusters = cluster_space(len(rows), part.codes.shape[1])
+        count = agglomerated(part, asked, shortfall_tests(len(rows), tests), clusters, owner)
         order = np.argsort(owner, kind="stable")
         sizes = np.bincount(owner)
         assert len(sizes) == count

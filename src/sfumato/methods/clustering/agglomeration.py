@@ -8,9 +8,10 @@ diverse.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import inlined_kernel, inner_kernel
@@ -21,36 +22,52 @@ from sfumato.methods.search.shortfall import ATTRIBUTES, ROWS
 LAST, LACK, NEAREST, ADDED, KNOWN, FIELDS = range(3, 9)  # columns of the facts, after those of ``mutable_classes``
 
 
+class ClusterSpace(NamedTuple):
+    """Working space for clusters on their way to classes.
+
+    after: int64[n], the next row in the list of the cluster. facts: int64[n, 8], the first row, the size and the cost
+    of one record, the last row, the records that it lacks to be a class, the cluster to join it with, the cost that
+    this adds, and whether these two are up to date; a cluster of size 0 was joined to another. box: int64[n, 2, d].
+    """
+
+    after: NDArray[np.int64]
+    facts: NDArray[np.int64]
+    box: NDArray[np.int64]
+
+
+def cluster_space(rows: int, attributes: int) -> ClusterSpace:
+    """Return working space for the clusters of up to ``rows`` rows."""
+    box = np.empty((rows, 2, attributes), np.int64)
+    return ClusterSpace(np.empty(rows, np.int64), np.empty((rows, FIELDS), np.int64), box)
+
+
 @inner_kernel
-def agglomerate(codes, values, layout, units, least, lack, space, real, owner):
+def agglomerate(codes, values, layout, units, least, lack, space, real, after, facts, box, owner):
     """Put the rows of a part into classes; return how many there are. owner: int64[n], filled with the class of each.
 
-    All rows together must meet the requirements. Clusters on their way to classes are in three arrays. after: int64[n],
-    the next row in the list of the cluster. facts: int64[c, 8], the first row, the size and the cost of one record, the
-    last row, the records that it lacks to be a class, the cluster to join it with, the cost that this adds, and whether
-    these two are up to date; a cluster of size 0 was joined to another. box: int64[c, 2, d].
+    All rows together must meet the requirements. after, facts, box: see ClusterSpace, overwritten.
     """
-    after, facts, box = first_clusters(codes, values, least, lack, space, real, owner)
+    clusters = first_clusters(codes, values, least, lack, space, real, after, facts, box, owner)
     one: Any = np.int64(0)
     while one != NONE:
         one, least_added = NONE, INFINITE
-        for cluster in range(len(facts)):
+        for cluster in range(clusters):
             if facts[cluster, SIZE] > 0 and facts[cluster, LACK] > 0 and facts[cluster, ADDED] < least_added:
                 one, least_added = cluster, facts[cluster, ADDED]
         if one != NONE and not facts[one, KNOWN]:
-            find_nearest(values, after, facts, box, one, layout, units, least, lack, space, real)
+            find_nearest(values, after, facts, box, clusters, one, layout, units, least, lack, space, real)
             facts[one, KNOWN] = 1
         elif one != NONE:
             other = facts[one, NEAREST]
             join(values, after, facts, box, one, other, layout, units, least, lack, space, real)
             facts[other, KNOWN], facts[other, ADDED] = 0, 0
-            for cluster in range(len(facts)):
+            for cluster in range(clusters):
                 # The nearest cluster has grown and is mostly farther away now: search again when its turn comes.
                 nearest = facts[cluster, NEAREST]
                 if nearest == one or nearest == other:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
                     facts[cluster, KNOWN] = 0
     count = 0
-    for cluster in range(len(facts)):
+    for cluster in range(clusters):
         if facts[cluster, SIZE] > 0:
             row = facts[cluster, FIRST]
             while row != NONE:
@@ -61,8 +78,8 @@ def agglomerate(codes, values, layout, units, least, lack, space, real, owner):
 
 
 @inlined_kernel
-def first_clusters(codes, values, least, lack, space, real, owner):
-    """Return the clusters that agglomeration begins with. owner: int64[n], overwritten."""
+def first_clusters(codes, values, least, lack, space, real, after, facts, box, owner):
+    """Fill in the clusters that agglomeration begins with; return how many. owner: int64[n], overwritten."""
     n, d = codes.shape
     count = 0
     for row in range(n):
@@ -78,7 +95,9 @@ def first_clusters(codes, values, least, lack, space, real, owner):
         if owner[row] == NONE:
             owner[row] = count
             count += 1
-    after, facts, box = np.empty(n, np.int64), np.zeros((count, FIELDS), np.int64), np.empty((count, 2, d), np.int64)
+    for cluster in range(count):
+        for field in range(FIELDS):
+            facts[cluster, field] = 0
     for row in range(n):
         cluster = owner[row]
         if facts[cluster, SIZE] == 0:
@@ -92,7 +111,7 @@ def first_clusters(codes, values, least, lack, space, real, owner):
         facts[cluster, SIZE] += 1
     for cluster in range(count):
         facts[cluster, LACK] = lack_of(values, after, facts, cluster, NONE, least, lack, space, real)
-    return after, facts, box
+    return count
 
 
 @inner_kernel
@@ -128,14 +147,14 @@ def lack_of(values, after, facts, cluster, other, least, lack, space, real):
 
 
 @inner_kernel
-def find_nearest(values, after, facts, box, cluster, layout, units, least, lack, space, real):
+def find_nearest(values, after, facts, box, clusters, cluster, layout, units, least, lack, space, real):
     """Find the cluster that is cheapest to join, among those that reduce what is lacking if there are any.
 
-    With k alone, all do.
+    With k alone, all do. clusters: how many there are.
     """
     nearest, least_added, any_other = NONE, INFINITE, 0
     while any_other < 2 and nearest == NONE:
-        for other in range(len(facts)):
+        for other in range(clusters):
             if other != cluster and facts[other, SIZE] > 0:
                 added = increase(facts, box, cluster, other, layout, units, least_added)
                 if added < least_added:

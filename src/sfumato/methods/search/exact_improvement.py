@@ -314,6 +314,6 @@ def _hold(part: SearchPart, owner: NDArray[np.int64], least: int, tests: Shortfa
     for class_id in range(int(owner.max()) + 1):
         rows = np.flatnonzero(owner == class_id)
         tests.space[begin : begin + len(rows)] = rows
-        if not len(rows) or lack_of_counted(part.values, len(rows), least, tests.space, tests.real) > 0:
+        if not len(rows) or lack_of_counted(part.values, len(rows), least, tests) > 0:
             return False
     return True

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import CLIMB, Costs, total_cost
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.clustering.agglomeration import cluster_space
 from sfumato.methods.clustering.near_rows import near_rows
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.methods.merge_failing import join_failing
@@ -192,7 +193,9 @@ class Improvement:
         part, tests = self._part(begin, end)
         count = int(owner[-1]) + 1
         most = max(MOST_REBUILT, LARGE * NEAR * self._rules.least)
-        return int(rebuild(part, owner, count, self._rules, tests, PASSES, count, NEAR, most, PASSES // 2, state))
+        clusters = cluster_space(min(len(owner), most), part.codes.shape[1])
+        limits = PASSES, count, NEAR, most, PASSES // 2
+        return int(rebuild(part, owner, count, self._rules, tests, clusters, *limits, state))
 
     def _rearrange(self) -> None:
         """Order the classes anew, so that near classes are together."""

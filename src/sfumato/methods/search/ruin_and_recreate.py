@@ -43,13 +43,15 @@ def next_random(state):
 
 
 @kernel
-def rebuild(part, owner, most, rules, tests, first, tries, near, most_rows, passes, state):
+def rebuild(part, owner, most, rules, tests, clusters, first, tries, near, most_rows, passes, state):
     """Improve the classes of a part by search and by ``tries`` tries to rebuild ``near`` of them; return the gain.
 
-    owner: int64[n], the class of each row, below ``most``, gaps allowed, changed. first, passes: the passes of the
-    search over all rows, and over those of a try. most_rows: a try with more of them is passed over.
+    owner: int64[n], the class of each row, below ``most``, gaps allowed, changed. clusters: ``cluster_space`` for
+    ``most_rows`` or all. first, passes: the passes of the search over all rows, and over those of a try. most_rows: a
+    try with more of them is passed over.
     """
     (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
+    after, cluster_facts, cluster_box = clusters
     rows, facts, box = build_classes(codes, owner, most + SPARE, layout, units)
     gained = search(codes, values, rows, facts, box, layout, units, least, lack, space, real, first)
     class_ids = np.empty(near, np.int64)
@@ -59,7 +61,9 @@ def rebuild(part, owner, most, rules, tests, first, tries, near, most_rows, pass
         chosen, cost = rows_of(rows, facts, class_ids, count)
         if count >= 2 and cost > 0 and len(chosen) <= most_rows:
             few_codes, few_values = part_of(codes, values, chosen)
-            count_made = agglomerate(few_codes, few_values, layout, units, least, lack, space, real, owner)
+            count_made = agglomerate(
+                few_codes, few_values, layout, units, least, lack, space, real, after, cluster_facts, cluster_box, owner
+            )
             few_rows, few_facts, few_box = build_classes(few_codes, owner, count_made, layout, units)
             search(
                 few_codes, few_values, few_rows, few_facts, few_box,

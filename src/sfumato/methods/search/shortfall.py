@@ -6,8 +6,6 @@ to kernels as an argument (see ``kernels.decorator.entrance``). For it the requi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numba
@@ -21,6 +19,9 @@ from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunct
 # counts and the rows begin; then the l of a frequency if it is all that values must meet, or 0, and the number of
 # values of the first attribute. The packed requirements come after these.
 TESTS, ATTRIBUTES, VALUES, NODES, COUNTS, ROWS, FREQUENCY_ALONE, FREQUENCY_VALUES, HEAD = range(9)
+
+# The types of what ``lack_of_rows`` takes and returns.
+SIGNATURE = numba.int64(numba.uint32[:, ::1], numba.int64, numba.int64, numba.int64[::1], numba.float64[::1])
 
 
 class ShortfallTests(NamedTuple):
@@ -49,7 +50,7 @@ def shortfall_tests(n: int, tests: Conjunction) -> ShortfallTests:
     head = np.array([len(tests.kind), a, m, tests.weight.shape[1], counts, rows, alone, tests.distinct[0] if a else 0])
     space = np.concatenate([head, *whole, np.zeros(a * (m + 4) + n + 1, np.int64)])
     real = [tests.bound, tests.reference.ravel(), tests.numbers.ravel(), tests.weight.ravel()]
-    return ShortfallTests(_compiled(lack_of_rows if a else nothing_lacks), space, np.concatenate(real))
+    return ShortfallTests((lack_of_rows if a else nothing_lacks).value, space, np.concatenate(real))
 
 
 def part_tests(values: NDArray[np.uint32], tests: Conjunction) -> tuple[NDArray[np.uint32], ShortfallTests]:
@@ -80,18 +81,7 @@ def part_tests(values: NDArray[np.uint32], tests: Conjunction) -> tuple[NDArray[
     )
 
 
-@cache
-def _compiled(function: Callable[..., Any]) -> Any:
-    whole, real = numba.int64[::1], numba.float64[::1]
-    signature = numba.int64(numba.uint32[:, ::1], numba.int64, numba.int64, whole, real)
-    return entrance(function, (signature.args, signature.return_type))
-
-
-def lack_of_rows(values, count, least, space, real):
-    """Call ``lack_of_counted``: the uncompiled function that is passed to kernels."""
-    return lack_of_counted(values, count, least, space, real)
-
-
+@entrance(SIGNATURE)
 def nothing_lacks(values, count, least, space, real):
     """Stand in for ``lack_of_rows`` where the least size is the only requirement: no kernel calls it then.
 
@@ -100,8 +90,8 @@ def nothing_lacks(values, count, least, space, real):
     return 0
 
 
-@kernel
-def lack_of_counted(values, count, least, space, real):
+@entrance(SIGNATURE)
+def lack_of_rows(values, count, least, space, real):
     """Return how many records the first ``count`` rows in ``space`` lack at least to be a class, 0 where they are one.
 
     Requirements on a distribution do not say how much is lacking; it counts as 1. values: uint32[n, a], the sensitive
@@ -141,6 +131,12 @@ def lack_of_counted(values, count, least, space, real):
             space[counts + np.int64(values[space[rows + i], a])] = 0
         space[counts + known], space[counts + largest], space[counts + different] = 0, 0, 0
     return lack
+
+
+@kernel
+def lack_of_counted(values, count, least, tests):
+    """Return how many records the first ``count`` rows in the space of the tests lack: a way in from Python."""
+    return tests.lack(values, count, least, tests.space, tests.real)
 
 
 @inlined_kernel

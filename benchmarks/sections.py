@@ -15,6 +15,7 @@ from benchmarks import (
     global_levels,
     growth,
     guides,
+    large_search,
     loss,
     memory,
     methods,
@@ -23,6 +24,7 @@ from benchmarks import (
     peers,
     spark,
     tradeoff,
+    wide,
     workload,
 )
 from benchmarks.section import Section
@@ -37,6 +39,8 @@ SECTIONS: dict[str, Section] = {
     "tradeoff": tradeoff.SECTION,
     "global": global_levels.SECTION,
     "workload": workload.SECTION,
+    "large-search": large_search.SECTION,
+    "wide": wide.SECTION,
     "disk": disk.SECTION,
     "disk-long": disk.LONG_SECTION,
     "peers": peers.SECTION,

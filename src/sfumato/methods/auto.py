@@ -6,6 +6,8 @@ is tried as well, and a search (``improvement``) starts from the best, for as lo
 anneals the classes (``annealed_improvement``), and ``exact`` goes on from there with exact solutions of neighbourhoods
 (``exact_improvement``).
 
+With more than a million records ``normal`` does not search, but forms the dearest classes anew (``dear_classes``).
+
 With more than ``WHOLE`` records all ways are tried on a sample, and only the best on all records.
 
 Up to ``EXACT`` records the loss is never above that of ``hilbert``: the best way of the sample is compared with it on
@@ -31,6 +33,7 @@ from sfumato.methods.method import FAST, ClassBatch, Effort, Method, Records
 from sfumato.methods.persons_as_values import persons_as_values
 from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.orderings import Hilbert, Snake
+from sfumato.policy.run_settings import USUAL_EFFORT
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
@@ -67,10 +70,10 @@ class Auto:
         return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        if records.effort != FAST:
+        if not records.effort.is_quick:
             records, requirements = persons_as_values(records, requirements)
         batch, facts = _least(records, requirements, progress)
-        if requirements.decided_by_kernel and records.effort != FAST:
+        if requirements.decided_by_kernel and not records.effort.is_quick:
             limits = limits_of(records.effort, requirements, records.count, len(records.domains))
             if _is_repaired(records, requirements):
                 batch = _or_repaired(batch, facts, records, requirements, progress)
@@ -78,13 +81,28 @@ class Auto:
             with progress.phase("improve", None if limits.rounds == MOST_ROUNDS else limits.rounds * records.count):
                 facts["ended"] = improvement.improve(limits, progress)
             batch = improvement.batch
-        progress.decisions["choice"] = {**facts, "effort": str(records.effort)}
+        if records.effort.peels_dear:
+            batch, facts["formed_anew"] = _dear_formed_anew(batch, records, requirements, progress)
+        effort = USUAL_EFFORT if records.effort.peels_dear else str(records.effort)
+        progress.decisions["choice"] = {**facts, "effort": effort}
         yield batch
 
     def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
         """Compute the cuts along the curves for several k at once; the tree differs for every k."""
         for method in CURVES:
             method.foresee(records, many_k, progress)
+
+
+def _dear_formed_anew(
+    batch: ClassBatch, records: Records, requirements: Requirements, progress: Progress
+) -> tuple[ClassBatch, int]:
+    """Return the classes, the dearest formed anew where that pays, and how many records are in new classes."""
+    from sfumato.methods.lattice.dear_classes import are_peeled, peeled_anew
+
+    if not (requirements.decided_by_kernel and are_peeled(records, requirements)):
+        return batch, 0
+    with progress.phase("improve", None):
+        return peeled_anew(batch, records, requirements, progress)
 
 
 def _is_repaired(records: Records, requirements: Requirements) -> bool:
@@ -159,7 +177,7 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
         from sfumato.methods.trees.eligible_tree import EligibleTree
 
         ways = (*ways, EligibleTree())
-    if records.effort != FAST and (frequency is None or requirements.least_class > frequency.l):
+    if not records.effort.is_quick and (frequency is None or requirements.least_class > frequency.l):
         from sfumato.methods.lattice.cell_peeling import CellPeeling
 
         ways = (*ways, CellPeeling())  # where l demands more than k, cells take long and lose more than the tree

@@ -44,6 +44,7 @@ class Effort:
 
     level: EffortName
     seconds: float | None = None
+    peels_dear: bool = False  # only the dearest classes are formed anew, see lattice.dear_classes
 
     @classmethod
     def asked(cls, settings: MethodSettings) -> Effort:
@@ -70,12 +71,22 @@ class Effort:
         """Return whether the search goes on until it gains nothing."""
         return self.seconds is None and self.level in ("best", "exact")
 
+    @property
+    def is_quick(self) -> bool:
+        """Return whether nothing is searched."""
+        return self.seconds is None and self.level == "fast"
+
     def __str__(self) -> str:
         return self.level if self.seconds is None else f"{self.seconds:g} seconds"
 
     def within_patience(self, records: int) -> Effort:
-        """Return the effort for a table in memory: ``normal`` is ``fast`` where a search would take long."""
-        return self if self.is_thorough or records <= LARGE else FAST
+        """Return the effort for a table in memory: ``normal`` is ``fast`` where a search would take long.
+
+        The dearest classes are formed anew then.
+        """
+        if self.is_thorough or self.is_quick or records <= LARGE:
+            return self
+        return replace(FAST, peels_dear=True)
 
 
 FAST = Effort("fast")

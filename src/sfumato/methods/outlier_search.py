@@ -72,7 +72,7 @@ class OutlierSearch:
     def best(self) -> tuple[Trial, list[Trial]]:
         """Return the result with the least cost, and the trials with quick classes, all records first."""
         effort = self.records.effort
-        if effort == FAST:
+        if effort.is_quick:
             return self._quick()
         quick, trials = replace(self, records=replace(self.records, effort=FAST))._quick()
         if effort.seconds is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +18,40 @@ from benchmarks.tables import GENERATOR, GeneratedTable, Options
 from sfumato.policy import EffortName
 
 RECORDS = (1_000_000, 10_000_000)
+LONG_RECORDS = 10_000_000  # whose search takes long: a section of its own
 K, SPARK_MASTER = 10, "local[2]"
-EFFORTS: tuple[EffortName, ...] = ("fast", "normal", "balanced")
-MOST_SEARCHED = {"balanced": 1_000_000}  # beyond that, one run takes too long to be repeated
+QUICK: tuple[EffortName, ...] = ("fast", "normal")
+EFFORTS: tuple[EffortName, ...] = (*QUICK, "balanced")
 WARM_RECORDS = 3_000  # on which kernels are compiled
-MOST_ON_SPARK = 1_000_000
+
+Way = tuple[str, EffortName]  # engine and effort
 
 
 def run(options: Options) -> Mapping[str, Table]:
-    for engine in ("memory", "disk", "spark"):
+    few, *many = options.sizes(*RECORDS)
+    ways = [("memory", effort) for effort in EFFORTS] + [("disk", "balanced"), ("spark", "balanced")]
+    return _table(options, {few: ways, **{records: [("memory", effort) for effort in QUICK] for records in many}})
+
+
+def run_long(options: Options) -> Mapping[str, Table]:
+    return _table(options, {options.size(LONG_RECORDS): [("memory", "balanced"), ("disk", "balanced")]})
+
+
+def _table(options: Options, ways_by_records: Mapping[int, Sequence[Way]]) -> Mapping[str, Table]:
+    for engine in {engine for ways in ways_by_records.values() for engine, _ in ways}:
         _usage(options, options.census(WARM_RECORDS), engine, "balanced")
-    rows = []
-    for records in options.sizes(*RECORDS):
-        table = options.census(records)
-        for engine, effort in _ways(records):
-            rows.append(
-                {"records": records, "engine": engine, "effort": effort, **_usage(options, table, engine, effort)}
-            )
+    rows = [
+        {
+            "records": records,
+            "engine": engine,
+            "effort": effort,
+            **_usage(options, options.census(records), engine, effort),
+        }
+        for records, ways in ways_by_records.items()
+        for engine, effort in ways
+    ]
     note = f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}; fresh processes, kernels compiled before."
     return {"usage": Table("Search on large tables", rows, [note], worst="seconds")}
-
-
-def _ways(records: int) -> list[tuple[str, EffortName]]:
-    efforts = [effort for effort in EFFORTS if records <= MOST_SEARCHED.get(effort, records)]
-    ways = [("memory", effort) for effort in efforts]
-    if "balanced" in efforts:
-        ways.append(("disk", "balanced"))
-        if records <= MOST_ON_SPARK:
-            ways.append(("spark", "balanced"))
-    return ways
 
 
 def _usage(options: Options, table: GeneratedTable, engine: str, effort: EffortName) -> dict[str, Any]:
@@ -71,8 +76,6 @@ def _remove(target: Path) -> None:
         target.unlink()
 
 
-SECTION = Section(
-    run,
-    timed=True,
-    parameters={"records": RECORDS, "k": K, "efforts": EFFORTS, "master": SPARK_MASTER},
-)
+PARAMETERS = {"k": K, "efforts": EFFORTS, "master": SPARK_MASTER}
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, **PARAMETERS})
+LONG_SECTION = Section(run_long, timed=True, parameters={"records": LONG_RECORDS, **PARAMETERS})

@@ -40,6 +40,7 @@ SECTIONS: dict[str, Section] = {
     "global": global_levels.SECTION,
     "workload": workload.SECTION,
     "large-search": large_search.SECTION,
+    "large-search-long": large_search.LONG_SECTION,
     "wide": wide.SECTION,
     "disk": disk.SECTION,
     "disk-long": disk.LONG_SECTION,

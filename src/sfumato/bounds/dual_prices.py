@@ -44,7 +44,9 @@ RISING, ENOUGH = 0.005, 2  # after so many climbs in a row that gain less than t
 PROGRAMME_STEPS = 1000  # iterations between two proofs
 # Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the pool holds only some boxes.
 STRETCH, SPARE = 1.5, 0.3
-BEYOND = 4  # cheap records are looked at as far as the cheapest box costs, and one part in so many beyond
+# Where distinct records times k are at least CROWDED, so many are around a dear record that a first search without the
+# cheap ones takes less time. It looks at these as far as the cheapest box costs, and one part in BEYOND farther.
+CROWDED, BEYOND = 1 << 21, 4
 # How far to go from the proven prices towards those of the pool; not as far if the proof keeps LITTLE of the gain.
 FIRST_REACH, FARTHEST, NEARER = 0.4, 0.9, 0.7
 LITTLE, MUCH = 0.3, 0.6
@@ -88,7 +90,8 @@ class PriceSearch:
         problem, out_of_time = self.problem, self.out_of_time
         free, best = (cheapest.least > 0) | problem.limits_shares, cheapest.least
         pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
-        nearby = cheapest.least + cheapest.least // BEYOND
+        is_crowded = problem.count * problem.k >= CROWDED
+        nearby = cheapest.least + cheapest.least // BEYOND if is_crowded else None
         candidates, number, poor_climbs = best.astype(np.float64), 0, 0
         while poor_climbs < ENOUGH or problem.limits_shares:
             stride, trust = max(FIRST_STRIDE / 2**number, LAST_STRIDE), TRUST * problem.sum(best)
@@ -120,7 +123,7 @@ class PriceSearch:
             yield RaisedPrices(best, programme.limit(alone))
             pool = pool.with_boxes(problem, proven.low, proven.high)
 
-    def _proven(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64]) -> ProvenPrices:
+    def _proven(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64] | None) -> ProvenPrices:
         return prove(self.problem, candidates, self.max_parts, self.advance, self.out_of_time, nearby)
 
 

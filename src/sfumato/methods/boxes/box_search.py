@@ -117,7 +117,7 @@ def least_slacks(
             lowest, best = search_parts(
                 near, goal, everybody, ends, plans, lists, level, k, copies, ups, layout, diversity, work
             )
-            if lowest >= goal:
+            if lowest >= goal or level == base:  # without a price, both levels are the same
                 break
         above = copies * (level - base)
         slack[number], box_slack[number] = lowest + above, best + above

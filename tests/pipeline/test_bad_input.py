@@ -457,9 +457,12 @@ def test_a_full_disk_leaves_nothing(warm_table: Path, tmp_path: Path) -> None:
     assert left == []
 
 
-def started(table: Path, output: Path) -> subprocess.Popen[str]:
+WITHOUT_SEARCH = ("--effort", "fast")  # comes to writing soon
+
+
+def started(table: Path, output: Path, *flags: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        anonymize_command(table, output),
+        [*anonymize_command(table, output), *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -478,7 +481,7 @@ def wait_for_stage(directory: Path, process: subprocess.Popen[str]) -> None:
 def test_a_run_that_is_interrupted_while_it_writes_leaves_nothing(
     warm_table: Path, large_table: Path, tmp_path: Path
 ) -> None:
-    process = started(large_table, tmp_path / "out.parquet")
+    process = started(large_table, tmp_path / "out.parquet", *WITHOUT_SEARCH)
     wait_for_stage(tmp_path, process)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
@@ -509,7 +512,7 @@ def test_a_killed_run_leaves_no_release_and_the_next_run_cleans_up(
     warm_table: Path, large_table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out.parquet"
-    process = started(large_table, output)
+    process = started(large_table, output, *WITHOUT_SEARCH)
     wait_for_stage(tmp_path, process)
     process.kill()
     process.communicate(timeout=60)

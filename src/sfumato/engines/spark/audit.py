@@ -28,7 +28,7 @@ from sfumato.tables.released_classes import ColumnTotals, find_classes
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.taxonomies.taxonomy import Taxonomy
 
-PART_ROWS = 1 << 18
+PART_ROWS = 1 << 18  # distinct rows of a task, if as many are expected
 
 
 def audit_and_measure_by_spark(
@@ -77,7 +77,9 @@ def audit_and_measure_by_spark(
             [part, pa.array([pickle.dumps((findings, measured, totals_of_part))], pa.binary())], schema.names
         )
 
-    parts = max(-(-records // PART_ROWS), 1)
+    # What a class shows is one row, but for its sensitive values. Were there smaller classes, parts would be larger.
+    counted = records if others else records // policy.k
+    parts = max(-(-counted // PART_ROWS), 1)
     keyed = [numbered[name] for name in key]
     with in_our_words("audit the release"):
         together = grouped.repartition(parts, *keyed).sortWithinPartitions(*grouped.columns)

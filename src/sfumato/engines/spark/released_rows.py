@@ -96,7 +96,7 @@ def write_arranged(
     release, with the name that it gets.
     """
     from pyspark.sql import functions as sql
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
     splitters = _splitters(classes, files)
     shelves, pieces = _shelves(session, classes, splitters)
@@ -125,7 +125,8 @@ def write_arranged(
             file_system = files_of(session, path)
             file_system.make_private(path)
             file_system.make_private(beside)
-            written = shelves.mapped(write, f"{SHELF} int, {FILE} string").collect()
+            kinds = StructType([StructField(SHELF, IntegerType()), StructField(FILE, StringType())])
+            written = shelves.mapped(write, kinds).collect()
             # A task that Spark gave up may still be writing. The release has only the files of finished tasks.
             for number, row in enumerate(sorted(written, key=lambda row: int(row[SHELF]))):
                 file_system.rename(f"{beside}/{row[FILE]}", f"{path}/part-{number:05}.parquet")

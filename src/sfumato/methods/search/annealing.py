@@ -4,7 +4,8 @@ Threshold accepting (Dueck and Scheuer, J. Computational Physics 1990) with thre
 record and one that is near to it. The record goes to the class of the near one, or takes the place there of the record
 for which that costs least. What the change may cost is drawn between 0 and the heat, a multiple of what a record of the
 two classes costs, which falls to 0. Where local search and rebuilding end, whole groups of classes would have to change
-at once; heat takes them there step by step.
+at once; heat takes them there step by step. Some tries dissolve a class instead, or gather one (``whole_classes``): so
+there may be more classes or fewer.
 
 Most of the loss is in few classes, in many tables a tenth of them. So a part with dear classes gets more tries, and no
 try is spent on two classes that cost nothing.
@@ -40,8 +41,12 @@ from sfumato.methods.search.mutable_classes import (
 )
 from sfumato.methods.search.ruin_and_recreate import next_random
 from sfumato.methods.search.shortfall import ATTRIBUTES
+from sfumato.methods.search.whole_classes import LOOKED_AT, dissolve, gather
 
 DRAWS = 1024  # thresholds that can be drawn
+# One try in so many dissolves a class, and one gathers a class. Both take the longer, the larger a class must be.
+WAYS, FEWEST_WAYS = 4, 32  # for each record that a class must have; at least
+CLASS_HEAT = 3  # times as much as a change of one record may such a change cost
 ONE = 1 << 16  # a heat of 1: as much as a record costs
 
 
@@ -66,12 +71,13 @@ class EqualRows(NamedTuple):
 def anneal(part, owner, most, rules, tests, kinds, near, tries, usual, heat, state):
     """Anneal the classes of a part; return the gain. Classes that would cost more than before are not kept.
 
-    owner: int64[n], the class of each row, below ``most``, changed. kinds: see EqualRows. near: int64[kinds, m], filled
-    with the nearest kinds of each. tries: for each row of a part whose rows cost ``usual``, more where they cost more.
-    heat: at the beginning, in ONE.
+    owner: int64[n], the class of each row, below ``most``, changed; then there may be gaps. kinds: see EqualRows.
+    near: int64[kinds, m], filled with the nearest kinds of each. tries: for each row of a part whose rows cost
+    ``usual``, more where they cost more. heat: at the beginning, in ONE.
     """
     (codes, values), (layout, units, least), (lack, space, real), (kind, equal, starts) = part, rules, tests, kinds
-    rows, facts, box = build_classes(codes, owner, most, layout, units)
+    rows, facts, box = build_classes(codes, owner, max(len(codes) // least, most), layout, units)
+    distances, ways = np.empty(LOOKED_AT * least, np.int64), np.uint64(max(least * WAYS, FEWEST_WAYS))
     nearest_kinds(codes, equal, starts, layout, units, near)
     cost, gained = np.int64(0), np.int64(0)
     for class_id in range(most):
@@ -85,12 +91,24 @@ def anneal(part, owner, most, rules, tests, kinds, near, tries, usual, heat, sta
         beside = equal[first + np.int64(next_random(state) % np.uint64(count))]
         own, to = rows[row, OWNER], rows[beside, OWNER]
         worth = (facts[own, COST] + facts[to, COST]) // 2
-        if own != to and worth > 0:
+        if worth > 0:
             hottest = worth * (heat - heat * step // steps) // ONE
             allowed = hottest * np.int64(next_random(state) % np.uint64(DRAWS)) // DRAWS
-            gained -= change(
-                codes, values, rows, facts, box, row, beside, layout, units, least, lack, space, real, allowed
-            )
+            way = next_random(state) % ways
+            if way < 2:
+                allowed *= CLASS_HEAT
+            if way == 0:
+                gained += dissolve(
+                    codes, values, rows, facts, box, own, layout, units, least, lack, space, real, allowed
+                )
+            elif way == 1:
+                gained += gather(
+                    codes, values, rows, facts, box, row, layout, units, least, lack, space, real, allowed, distances
+                )
+            elif own != to:
+                gained -= change(
+                    codes, values, rows, facts, box, row, beside, layout, units, least, lack, space, real, allowed
+                )
     if gained >= 0:
         for i in range(len(owner)):
             owner[i] = rows[i, OWNER]

@@ -14,19 +14,14 @@ import numpy as np
 
 from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import inlined_kernel, inner_kernel
-from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
     AFTER,
     COST,
     FIRST,
-    HIGH,
-    LEAVING,
     LEFT,
-    LOW,
     OTHER_LEFT,
     OWNER,
     SIZE,
-    TARGET,
     cost_with,
     cost_without,
     holds_with,
@@ -36,6 +31,7 @@ from sfumato.methods.search.mutable_classes import (
     update_class,
 )
 from sfumato.methods.search.shortfall import ATTRIBUTES
+from sfumato.methods.search.whole_classes import dissolve
 
 
 @inner_kernel
@@ -47,7 +43,9 @@ def search(codes, values, rows, facts, box, layout, units, least, lack, space, r
         for row in range(len(codes)):
             gained += best_step(codes, values, rows, facts, box, row, layout, units, least, lack, space, real)
         for class_id in range(len(facts)):
-            gained += dissolve(codes, values, rows, facts, box, class_id, layout, units, least, lack, space, real)
+            gained += dissolve(
+                codes, values, rows, facts, box, class_id, layout, units, least, lack, space, real, np.int64(0)
+            )
         total += gained
         number += 1
     return total
@@ -159,45 +157,3 @@ def best_ejection(codes, values, rows, facts, box, row, layout, units, least, la
                 ):
                     gain, incoming = new_gain, other
     return gain, incoming
-
-
-@inner_kernel
-def dissolve(codes, values, rows, facts, box, class_id, layout, units, least, lack, space, real):
-    """Give the rows of a class to other classes, each where it costs least, if that gains; return the gain."""
-    count, saved = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
-    row, i = facts[class_id, FIRST] if saved > 0 else NONE, 0
-    while row != NONE:
-        rows[i, LEAVING] = row
-        row, i = rows[row, AFTER], i + 1
-    spent, moved, has_place = np.int64(0), np.int64(0), saved > 0
-    while has_place and moved < count:
-        row = rows[moved, LEAVING]
-        target, added = nearest_class(
-            codes, values, rows, facts, box, row, layout, units, least, lack, space, real, saved - spent
-        )
-        has_place = target != NONE
-        if has_place:
-            spent += added
-            rows[moved, TARGET] = target
-            move(rows, facts, row, target)
-            widen_class(codes, facts, box, row, target, layout, units)
-            moved += 1
-    if not has_place:
-        for i in range(moved):
-            move(rows, facts, rows[i, LEAVING], class_id)
-    for i in range(moved):
-        update_class(codes, rows, facts, box, rows[i, TARGET], layout, units)
-    if saved > 0:
-        update_class(codes, rows, facts, box, class_id, layout, units)
-    return saved - spent if has_place else np.int64(0)
-
-
-@inlined_kernel
-def widen_class(codes, facts, box, row, class_id, layout, units):
-    """Widen the box of a class to hold a row, and update the cost of the class."""
-    total = np.int64(0)
-    for q in range(codes.shape[1]):
-        low, high = min(box[class_id, LOW, q], codes[row, q]), max(box[class_id, HIGH, q], codes[row, q])
-        box[class_id, LOW, q], box[class_id, HIGH, q] = low, high
-        total += attribute_cost(layout, units, q, low, high)
-    facts[class_id, COST] = total

@@ -22,6 +22,7 @@ from benchmarks import (
     microaggregation,
     page,
     peers,
+    requirements,
     spark,
     tradeoff,
     wide,
@@ -53,6 +54,7 @@ SECTIONS: dict[str, Section] = {
     **gap.SECTIONS,
     "methods": methods.SECTION,
     "diversity": diversity.SECTION,
+    "requirements": requirements.SECTION,
     "guides": guides.SECTION,
     "attacks": attacks.SECTION,
 }

@@ -382,6 +382,26 @@ def test_a_first_search_without_cheap_records_proves_the_same(seed: int) -> None
         assert (first.high == plain.high).all()
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_prices_that_are_tried_out_on_a_part_stay_as_they_are_elsewhere(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    records = random_records(generator, int(generator.integers(20, 120)), grids=True)
+    problem = BoundProblem.of(records, asking(int(generator.integers(2, 9))))
+    hoped = (generator.integers(0, records.costs.full, problem.count) * generator.random(problem.count)).astype(int)
+    parts, whole = int(generator.integers(2, 5)), prove(problem, hoped, 10_000, ignored, never)
+    fell = np.zeros(problem.count, np.bool_)
+    for first in range(parts):
+        tried = prove(problem, hoped, 10_000, ignored, never, part=slice(first, None, parts))
+        is_looked_at = np.zeros(problem.count, np.bool_)
+        order = np.argsort(hoped, kind="stable")
+        is_looked_at[order[hoped[order] > 0][first::parts]] = True
+        assert (tried.prices == hoped)[~is_looked_at].all()
+        assert (tried.prices <= whole.prices)[is_looked_at].all()  # beside others that are dearer than in the proof
+        assert len(tried.low) >= np.count_nonzero(tried.prices < hoped)
+        fell |= tried.prices < hoped
+    assert fell[whole.prices < hoped].all()
+
+
 def test_prices_that_climbed_are_feasible_for_the_pool() -> None:
     records = random_records(np.random.default_rng(5), 60, [0, 2, 3])
     problem = BoundProblem.of(records, asking(4))

@@ -150,8 +150,11 @@ def lower_bounds(
 
     price = math.floor(suppression.cost * records.costs.full)
 
+    def seconds_left() -> float:
+        return until - time.monotonic()
+
     def out_of_time() -> bool:
-        return time.monotonic() > until
+        return seconds_left() < 0
 
     with progress.phase("neighbours", records.count):
         problem = BoundProblem.of(records, requirements)
@@ -193,7 +196,7 @@ def lower_bounds(
     if suppression.most > 0:
         forced = problem.count_above(cheapest.least, price) > suppression.most
         highest = min(highest, records.costs.full if forced else price)
-    search = PriceSearch(problem, effort.parts, effort.steps, highest, progress.advance, out_of_time)
+    search = PriceSearch(problem, effort.parts, effort.steps, highest, progress.advance, seconds_left)
     rounds = search.raised(cheapest)
     limit, poor_rounds = math.inf, 0  # what prices can prove at most; rounds in a row with too little gain
     for number in range(1, effort.rounds + 1):

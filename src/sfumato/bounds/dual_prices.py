@@ -17,15 +17,20 @@ all conditions hold, in exact integers. Prices of 0 or less are not lowered: k o
 cut short returns less than the slack: the prices are then lower than necessary, but valid.
 
 The candidates for prices come from the boxes that were found to be too tight (``box_pool``). At first they climb
-(``price_ascent``), and ``TRUST`` keeps them near the proven prices, since the pool holds only the boxes seen so far.
-When that gains little, they go from the proven prices towards the best for the pool (``price_programme``): about as far
-as the proofs can keep what is gained. Where shares of sensitive values are limited, prices may be far below 0, and
-going towards the best for the pool gained nothing, so they only climb.
+(``price_ascent``), and ``TRUST`` keeps them near the proven prices, since the pool holds only the boxes seen so far. A
+proof of prices that do not hold takes long and keeps little. So prices that climb are tried out on a part of the
+records, another part each time: that finds boxes for the pool, and says what a proof would keep. They climb on until it
+would keep most. From then on they go from the proven prices towards the best for the pool (``price_programme``): about
+as far as the proofs can keep what is gained.
+
+Where shares of sensitive values are limited, prices may be far below 0. Then going towards the best for the pool gained
+nothing, and prices that were tried out and not proven went astray, so they climb from proof to proof.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +45,9 @@ from sfumato.tables.coding.domains import Codes
 
 TRUST = 1.15  # the largest ratio of the prices tried to the proven ones, while they are climbing
 FIRST_STRIDE, LAST_STRIDE = 0.1, 0.008
-RISING, ENOUGH = 0.005, 2  # after so many climbs in a row that gain less than this share there are no more
+PART = 8  # prices are tried out on one in so many records
+# They are proven when they seem to lose less than RIPE of what they are to gain, and after MOST_TRIALS at the latest.
+RIPE, MOST_TRIALS = 0.12, 20
 PROGRAMME_STEPS = 1000  # iterations between two proofs
 # Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the pool holds only some boxes.
 STRETCH, SPARE = 1.5, 0.3
@@ -50,6 +57,7 @@ CROWDED, BEYOND = 1 << 21, 4
 # How far to go from the proven prices towards those of the pool; not as far if the proof keeps LITTLE of the gain.
 FIRST_REACH, FARTHEST, NEARER = 0.4, 0.9, 0.7
 LITTLE, MUCH = 0.3, 0.6
+EVERYBODY = slice(None)
 
 
 @dataclass(frozen=True)
@@ -74,8 +82,8 @@ class PriceSearch:
     """How prices are raised and proven.
 
     ``max_parts``: parts of one search. ``steps``: steps of a climb. ``highest``: the largest price allowed. ``advance``
-    receives the number of distinct records proven in the present round; when ``out_of_time`` holds, that round ends
-    with short searches.
+    receives the number of distinct records proven in the present round. ``seconds_left`` is infinite where no limit is
+    set; when it is below 0, the present round ends with short searches.
     """
 
     problem: BoundProblem
@@ -83,35 +91,23 @@ class PriceSearch:
     steps: int
     highest: int
     advance: Callable[[int], None]
-    out_of_time: Callable[[], bool]
+    seconds_left: Callable[[], float]
 
     def raised(self, cheapest: CheapestBoxes) -> Iterator[RaisedPrices]:
         """Yield better and better proven prices, without end, beginning from the costs of the cheapest boxes."""
-        problem, out_of_time = self.problem, self.out_of_time
-        free, best = (cheapest.least > 0) | problem.limits_shares, cheapest.least
+        problem = self.problem
+        free = (cheapest.least > 0) | problem.limits_shares
         pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
         is_crowded = problem.count * problem.k >= CROWDED
         nearby = cheapest.least + cheapest.least // BEYOND if is_crowded else None
-        candidates, number, poor_climbs = best.astype(np.float64), 0, 0
-        while poor_climbs < ENOUGH or problem.limits_shares:
-            stride, trust = max(FIRST_STRIDE / 2**number, LAST_STRIDE), TRUST * problem.sum(best)
-            candidates = climb(
-                problem, pool, candidates, free,
-                stride=stride, steps=self.steps, highest=self.highest, trust=trust, out_of_time=out_of_time,
-            )  # fmt: skip
-            proven = self._proven(np.floor(candidates).astype(np.int64), nearby)
-            gained = problem.sum(proven.prices) - problem.sum(best)
-            poor_climbs = 0 if gained > RISING * problem.sum(best) else poor_climbs + 1
-            best = proven.prices if gained > 0 else best
-            yield RaisedPrices(best)
-            pool, number = pool.with_boxes(problem, proven.low, proven.high), number + 1
+        best, pool = yield from self._climbed(cheapest.least, pool, free, nearby)
         programme = programme_of(problem, pool, best.astype(np.float64), free, self.highest)
         # The cheapest box around a record is a set that has it at least once among k.
         reach, alone = FIRST_REACH, problem.k * cheapest.cost.astype(np.float64)
         while True:
             stretched = STRETCH * best + SPARE * problem.sum(best) / int(problem.tree.weights.sum())
             programme.allow(np.where(free, np.minimum(stretched, self.highest), 0.0))
-            optimum = pool_optimum(problem, pool, programme, PROGRAMME_STEPS, out_of_time)
+            optimum = pool_optimum(problem, pool, programme, PROGRAMME_STEPS, self._out_of_time)
             tried = np.floor(best + reach * (optimum - best)).astype(np.int64)
             proven = self._proven(tried, nearby)
             hoped, gained = problem.sum(tried) - problem.sum(best), problem.sum(proven.prices) - problem.sum(best)
@@ -123,8 +119,45 @@ class PriceSearch:
             yield RaisedPrices(best, programme.limit(alone))
             pool = pool.with_boxes(problem, proven.low, proven.high)
 
+    def _climbed(
+        self, best: NDArray[np.int64], pool: BoxPool, free: NDArray[np.bool_], nearby: NDArray[np.int64] | None
+    ) -> Generator[RaisedPrices, None, tuple[NDArray[np.int64], BoxPool]]:
+        """Yield proven prices: those of one climb, then those that seem to hold; return the last ones and the pool."""
+        problem, candidates, climbs, proofs = self.problem, best.astype(np.float64), 0, 0
+        while proofs < 2 or problem.limits_shares:
+            before = likely = problem.sum(best)
+            for trial in range(MOST_TRIALS):
+                candidates = climb(
+                    problem, pool, candidates, free,
+                    stride=max(FIRST_STRIDE / 2**climbs, LAST_STRIDE), steps=self.steps, highest=self.highest,
+                    trust=TRUST * likely, out_of_time=self._out_of_time,
+                )  # fmt: skip
+                tried = np.floor(candidates).astype(np.int64)
+                climbs, hoped = climbs + 1, problem.sum(tried)
+                if proofs == 0 or problem.limits_shares or trial == MOST_TRIALS - 1:
+                    break
+                began = time.monotonic()
+                lowered = self._lowered(tried, nearby, slice(climbs % PART, None, PART))
+                lost, proof = PART * (hoped - problem.sum(lowered.prices)), PART * (time.monotonic() - began)
+                likely = max(likely, hoped - lost)
+                pool = pool.with_boxes(problem, lowered.low, lowered.high)
+                if lost <= RIPE * (hoped - before) or self.seconds_left() < proof:
+                    break
+            proven, proofs = self._proven(tried, nearby), proofs + 1
+            best = proven.prices if problem.sum(proven.prices) > before else best
+            yield RaisedPrices(best)
+            pool = pool.with_boxes(problem, proven.low, proven.high)
+        return best, pool
+
     def _proven(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64] | None) -> ProvenPrices:
-        return prove(self.problem, candidates, self.max_parts, self.advance, self.out_of_time, nearby)
+        return prove(self.problem, candidates, self.max_parts, self.advance, self._out_of_time, nearby)
+
+    def _lowered(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64] | None, part: slice) -> ProvenPrices:
+        """Return prices of which only a part, by rank, is proven."""
+        return prove(self.problem, candidates, self.max_parts, lambda _: None, self._out_of_time, nearby, part)
+
+    def _out_of_time(self) -> bool:
+        return self.seconds_left() < 0
 
 
 def prove(
@@ -134,16 +167,18 @@ def prove(
     advance: Callable[[int], None],
     out_of_time: Callable[[], bool],
     nearby: NDArray[np.int64] | None = None,
+    part: slice = EVERYBODY,
 ) -> ProvenPrices:
     """Lower the candidate prices until they hold for every allowed box.
 
-    candidates: int64[m], at least 0. nearby: see ``BoundProblem.least_slacks``; the prices are the same.
+    candidates: int64[m], at least 0. nearby: see ``BoundProblem.least_slacks``; the prices are the same. part: of the
+    records with a price, the dearer ones later, those to look at. The prices of the others stay, and nothing is proven.
     """
     rank = np.empty(problem.count, np.int64)
     in_order = np.argsort(candidates, kind="stable")
     rank[in_order] = np.arange(problem.count)
     prices, base = candidates.copy(), min(int(candidates.min(initial=0)), 0)
-    positive = in_order[candidates[in_order] > 0]
+    positive = in_order[candidates[in_order] > 0][part]
     advance(problem.count - len(positive))
     tight: list[tuple[Codes, Codes]] = []
     for begin, end in slices(len(positive), ROUND):

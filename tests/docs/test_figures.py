@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import gap
 from benchmarks.pages import MARKER, filled_text, pages
 from benchmarks.process_usage import ROOT
 from benchmarks.recording import MOST_OTHERS, RESULTS, RUNS
@@ -112,10 +111,7 @@ def test_every_phrase_that_is_allowed_is_still_there() -> None:
 
 
 # Sections whose figures are still to be measured on a quiet machine; their pages say so.
-NOT_RECORDED_YET = {
-    *("large-search-long", "requirements", "wide"),
-    *(set(gap.SECTIONS) - {"gap-adult", "gap-census-income", "gap-cmc", "gap-diabetes", "gap-fars"}),
-}
+NOT_RECORDED_YET = {"large-search-long", "requirements", "wide"}
 
 
 def test_every_section_is_recorded() -> None:

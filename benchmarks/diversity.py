@@ -2,7 +2,8 @@
 
 The first curves are those of Ghinita 2007, Fig. 19: loss and fall-back steps by l, and by the number m of sensitive
 values. Merging successive values varies m. The second curves are those of Fig. 20: the divergence of the datacube by l,
-level, quasi-identifiers and records, for l-diverse Hilbert and for Anatomy.
+level, quasi-identifiers and records, for l-diverse Hilbert and for Anatomy. On Adult all kinds of requirements are
+compared, and what a search gains.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import pyarrow as pa
 
 import sfumato
 from benchmarks.section import Section, Table
-from benchmarks.tables import GENERATOR, Options, without_columns
+from benchmarks.tables import GENERATOR, Options, method_in_words, without_columns
 from sfumato import Policy
 from sfumato.methods.line.frontier import frontier_classes
 from sfumato.methods.line.optimal_cut import POSITION_BITS
 from sfumato.orderings import Hilbert
 from sfumato.pipeline.prepare import prepare
 from sfumato.policy import merge_flags
+from sfumato.policy.run_settings import EffortName
 from sfumato.progress import Progress
 from sfumato.tables.coding.sorting import sort_rows
 
@@ -38,10 +40,30 @@ LEVEL, L = 2, 4
 SEED = 0  # of Anatomy
 
 
+ADULT_METHODS: tuple[tuple[str, EffortName], ...] = (
+    ("hilbert", "fast"),
+    ("auto", "fast"),
+    ("auto", "normal"),
+    ("auto", "balanced"),
+)
+REQUIREMENTS = (
+    *(f"distinct(occupation, l={l})" for l in (2, 3, 5)),
+    *(f"entropy(occupation, l={l})" for l in (2, 3, 5)),
+    *(f"frequency(occupation, l={l})" for l in (2, 3, 5)),
+)
+REQUIREMENTS_WITH_K = (
+    "recursive(occupation, c=2, l=3)",
+    "alpha-k(occupation, alpha=0.5)",
+    "t-closeness(occupation, t=0.4)",
+    "t-closeness(occupation, t=0.2, distance=ordered)",
+)
+WITH_K = 5
+
+
 def run(options: Options) -> Mapping[str, Table]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
-        return {**_loss(options), **_queries(options)}
+        return {**_loss(options), **_queries(options), **_adult(options)}
 
 
 def _loss(options: Options) -> dict[str, Table]:
@@ -76,6 +98,20 @@ def _point(table: pa.Table, policy: Policy, l: int) -> dict[str, Any]:
 
 def _in_words(point: dict[str, Any]) -> str:
     return "not eligible" if point["GCP"] is None else f"{point['GCP']:.4f} ({point['fall-backs']:,})"
+
+
+def _adult(options: Options) -> dict[str, Table]:
+    adult = options.real("adult")
+    rows: list[dict[str, Any]] = []
+    for requirements, k in ((REQUIREMENTS, 1), (REQUIREMENTS_WITH_K, WITH_K)):
+        for requirement in options.some(requirements):
+            policy = merge_flags(adult.policy, k=k, require=[requirement])
+            row: dict[str, Any] = {"requirement": requirement, "k": k}
+            for method, effort in ADULT_METHODS if k == 1 else ADULT_METHODS[:1]:
+                release = sfumato.anonymize(adult.path, policy, method=method, effort=effort)
+                row[method_in_words(method, effort)] = float(release.losses.gcp)
+            rows.append({**dict.fromkeys(rows[0] if rows else row), **row})
+    return {"adult": Table(f"GCP of requirements on {adult.name}", rows)}
 
 
 def _fallbacks(table: pa.Table, policy: Policy, l: int) -> int:
@@ -159,4 +195,5 @@ SECTION = Section(
         "level": LEVEL,
         "l of queries": L,
     },
+    tables=("adult",),
 )

@@ -202,7 +202,7 @@ def lower_bounds(
     for number in range(1, effort.rounds + 1):
         if out_of_time():
             return
-        with progress.phase("prices", problem.count):
+        with progress.phase("prices"):
             raised = next(rounds)
         limit = min(limit, raised.limit)
         before, bound = bound, bound_of(raised.prices, "prices", complete=False, rounds=number)

@@ -57,7 +57,6 @@ CROWDED, BEYOND = 1 << 21, 4
 # How far to go from the proven prices towards those of the pool; not as far if the proof keeps LITTLE of the gain.
 FIRST_REACH, FARTHEST, NEARER = 0.4, 0.9, 0.7
 LITTLE, MUCH = 0.3, 0.6
-EVERYBODY = slice(None)
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,15 @@ class ProvenPrices:
     """Prices that hold for every allowed box, and the boxes that were too tight for the prices tried."""
 
     prices: NDArray[np.int64]
+    low: Codes
+    high: Codes
+
+
+@dataclass(frozen=True)
+class TriedPrices:
+    """About what prices would lose in a proof, and boxes that are too tight for them. Nothing is proven."""
+
+    loss: int
     low: Codes
     high: Codes
 
@@ -82,7 +90,7 @@ class PriceSearch:
     """How prices are raised and proven.
 
     ``max_parts``: parts of one search. ``steps``: steps of a climb. ``highest``: the largest price allowed. ``advance``
-    receives the number of distinct records proven in the present round. ``seconds_left`` is infinite where no limit is
+    receives the number of distinct records that were looked at. ``seconds_left`` is infinite where no limit is
     set; when it is below 0, the present round ends with short searches.
     """
 
@@ -137,11 +145,11 @@ class PriceSearch:
                 if proofs == 0 or problem.limits_shares or trial == MOST_TRIALS - 1:
                     break
                 began = time.monotonic()
-                lowered = self._lowered(tried, nearby, slice(climbs % PART, None, PART))
-                lost, proof = PART * (hoped - problem.sum(lowered.prices)), PART * (time.monotonic() - began)
-                likely = max(likely, hoped - lost)
-                pool = pool.with_boxes(problem, lowered.low, lowered.high)
-                if lost <= RIPE * (hoped - before) or self.seconds_left() < proof:
+                found = self._tried_out(tried, nearby, climbs % PART)
+                seconds_of_proof = PART * (time.monotonic() - began)
+                likely = max(likely, hoped - found.loss)
+                pool = pool.with_boxes(problem, found.low, found.high)
+                if found.loss <= RIPE * (hoped - before) or self.seconds_left() < seconds_of_proof:
                     break
             proven, proofs = self._proven(tried, nearby), proofs + 1
             best = proven.prices if problem.sum(proven.prices) > before else best
@@ -152,9 +160,8 @@ class PriceSearch:
     def _proven(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64] | None) -> ProvenPrices:
         return prove(self.problem, candidates, self.max_parts, self.advance, self._out_of_time, nearby)
 
-    def _lowered(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64] | None, part: slice) -> ProvenPrices:
-        """Return prices of which only a part, by rank, is proven."""
-        return prove(self.problem, candidates, self.max_parts, lambda _: None, self._out_of_time, nearby, part)
+    def _tried_out(self, candidates: NDArray[np.int64], nearby: NDArray[np.int64] | None, first: int) -> TriedPrices:
+        return try_out(self.problem, candidates, self.max_parts, self.advance, self._out_of_time, nearby, first)
 
     def _out_of_time(self) -> bool:
         return self.seconds_left() < 0
@@ -167,22 +174,49 @@ def prove(
     advance: Callable[[int], None],
     out_of_time: Callable[[], bool],
     nearby: NDArray[np.int64] | None = None,
-    part: slice = EVERYBODY,
 ) -> ProvenPrices:
     """Lower the candidate prices until they hold for every allowed box.
 
-    candidates: int64[m], at least 0. nearby: see ``BoundProblem.least_slacks``; the prices are the same. part: of the
-    records with a price, the dearer ones later, those to look at. The prices of the others stay, and nothing is proven.
+    candidates: int64[m], at least 0. nearby: see ``BoundProblem.least_slacks``; the prices are the same.
     """
+    return ProvenPrices(*_lowered(problem, candidates, max_parts, advance, out_of_time, nearby, slice(None)))
+
+
+def try_out(
+    problem: BoundProblem,
+    candidates: NDArray[np.int64],
+    max_parts: int,
+    advance: Callable[[int], None],
+    out_of_time: Callable[[], bool],
+    nearby: NDArray[np.int64] | None,
+    first: int,
+) -> TriedPrices:
+    """Lower the prices of one in ``PART`` records, from the ``first`` on by rank, beside the candidates of the rest."""
+    part = slice(first, None, PART)
+    prices, low, high = _lowered(problem, candidates, max_parts, advance, out_of_time, nearby, part)
+    return TriedPrices(PART * (problem.sum(candidates) - problem.sum(prices)), low, high)
+
+
+def _lowered(
+    problem: BoundProblem,
+    candidates: NDArray[np.int64],
+    max_parts: int,
+    advance: Callable[[int], None],
+    out_of_time: Callable[[], bool],
+    nearby: NDArray[np.int64] | None,
+    part: slice,
+) -> tuple[NDArray[np.int64], Codes, Codes]:
+    """Lower the prices of a part of the records, by rank; return all prices, and the boxes that were too tight."""
     rank = np.empty(problem.count, np.int64)
     in_order = np.argsort(candidates, kind="stable")
     rank[in_order] = np.arange(problem.count)
     prices, base = candidates.copy(), min(int(candidates.min(initial=0)), 0)
-    positive = in_order[candidates[in_order] > 0][part]
+    positive = in_order[candidates[in_order] > 0]
     advance(problem.count - len(positive))
+    looked_at = positive[part]
     tight: list[tuple[Codes, Codes]] = []
-    for begin, end in slices(len(positive), ROUND):
-        targets = positive[begin:end]
+    for begin, end in slices(len(looked_at), ROUND):
+        targets = looked_at[begin:end]
         copies = problem.copies[targets]
         goals = copies * (candidates[targets] - base)
         result = problem.least_slacks(targets, prices, rank, goals, 0 if out_of_time() else max_parts, base, nearby)
@@ -192,8 +226,6 @@ def prove(
         tight.append((result.low[below], result.high[below]))
         advance(end - begin)
     none = problem.tree.codes[:0]
-    return ProvenPrices(
-        prices,
-        np.concatenate([none, *(low for low, _ in tight)]),
-        np.concatenate([none, *(high for _, high in tight)]),
-    )
+    low = np.concatenate([none, *(low for low, _ in tight)])
+    high = np.concatenate([none, *(high for _, high in tight)])
+    return prices, low, high

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from sfumato.bounds.price_programme import PriceProgramme, RecordSets
 from sfumato.bounds.problem import BoundProblem
 from sfumato.kernels.constants import NONE, STACK_SIZE
-from sfumato.kernels.decorator import inner_kernel, kernel
+from sfumato.kernels.decorator import kernel
+from sfumato.kernels.threads import even_parts, in_threads
 from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, make_room
 from sfumato.methods.clustering.kd_tree import overlap
 from sfumato.tables.coding.domains import Codes
@@ -26,45 +28,88 @@ BROKEN = 1e-3  # a set joins the programme if its prices exceed its cost by this
 
 @dataclass(frozen=True)
 class BoxPool:
-    """Distinct boxes, their costs, and the tree positions of their records: members[starts[b]:starts[b + 1]]."""
+    """Distinct boxes, their costs, and the tree positions of their records: members[starts[b]:starts[b + 1]].
+
+    The members of a box are in no order: the search for the dearest puts those in front that it finds.
+    """
 
     low: Codes
     high: Codes
     cost: NDArray[np.int64]
     starts: NDArray[np.int64]
-    members: NDArray[np.int64]
+    members: NDArray[np.int32]
 
     @classmethod
     def of(cls, problem: BoundProblem, low: Codes, high: Codes) -> BoxPool:
-        d = low.shape[1]
-        both = np.unique(np.concatenate([low, high], axis=1), axis=0)
-        low, high = np.ascontiguousarray(both[:, :d]), np.ascontiguousarray(both[:, d:])
-        counts = np.zeros(len(low) + 1, np.int64)
-        find_members(problem.tree, low, high, counts, np.empty(0, np.int64))
-        starts = np.cumsum(counts)
-        members = np.empty(int(starts[-1]), np.int64)
-        find_members(problem.tree, low, high, starts, members)
-        return cls(low, high, problem.box_costs(low, high), starts, members)
+        none = problem.tree.codes[:0]
+        empty = cls(none, none, np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
+        return empty.with_boxes(problem, low, high)
+
+    def __len__(self) -> int:
+        return len(self.cost)
 
     def with_boxes(self, problem: BoundProblem, low: Codes, high: Codes) -> BoxPool:
-        return BoxPool.of(problem, np.concatenate([self.low, low]), np.concatenate([self.high, high]))
+        """Return a pool with these boxes too; those that it has already come first, as they are."""
+        low, high = np.concatenate([self.low, low]), np.concatenate([self.high, high])
+        first = np.unique(np.concatenate([low, high], axis=1), axis=0, return_index=True)[1]
+        added = first[first >= len(self)]
+        more_low, more_high = low[added], high[added]
+        counts = np.zeros(len(added) + 1, np.int64)
+        find_members(problem.tree, more_low, more_high, counts, np.empty(0, np.int32))
+        starts = np.cumsum(counts)
+        members = np.empty(int(starts[-1]), np.int32)
+        find_members(problem.tree, more_low, more_high, starts, members)
+        return BoxPool(
+            np.concatenate([self.low, more_low]),
+            np.concatenate([self.high, more_high]),
+            np.append(self.cost, problem.box_costs(more_low, more_high)),
+            np.append(self.starts, self.starts[-1] + starts[1:]),
+            np.append(self.members, members),
+        )
 
-    def excess(self, problem: BoundProblem, prices: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return by how much the mean of the k largest prices in each box exceeds its cost: float64[b]."""
-        means = np.empty(len(self.cost))
-        weights, most, values = problem.tree.weights, problem.diversity.most, problem.diversity.value
-        mean_of_dearest(prices, self.starts, self.members, weights, problem.k, most, values, means)
-        return means - self.cost
+    @cached_property
+    def parts(self) -> list[tuple[int, int]]:
+        """Return ranges of boxes with about as many members each."""
+        return even_parts(self.starts)
 
-    def dearest(self, problem: BoundProblem, prices: NDArray[np.float64], boxes: NDArray[np.int64]) -> RecordSets:
-        """Return the k dearest records of some boxes as sets."""
-        k, sizes = problem.k, np.empty(len(boxes), np.int64)
-        members, copies = np.empty((len(boxes), k), np.int32), np.empty((len(boxes), k), np.int32)
-        weights, most, values = problem.tree.weights, problem.diversity.most, problem.diversity.value
-        write_dearest(prices, boxes, self.starts, self.members, weights, k, most, values, sizes, members, copies)
-        held = np.arange(k) < sizes[:, None]
-        shares = (copies[held] / k).astype(np.float32)
-        return RecordSets(np.append(0, np.cumsum(sizes)), members[held], shares, self.cost[boxes].astype(np.float64))
+    def dearest(self, problem: BoundProblem, prices: NDArray[np.float64]) -> DearestRecords:
+        """Find the k largest prices in every box. prices: float64[m]."""
+        k, weights, most, values = problem.k, problem.tree.weights, problem.diversity.most, problem.diversity.value
+        sizes, means = np.empty(len(self), np.int64), np.empty(len(self))
+        copies = np.empty((len(self), k), np.int32)
+
+        def find(part: tuple[int, int]) -> None:
+            find_dearest(*part, prices, self.starts, self.members, weights, k, most, values, sizes, copies, means)
+
+        in_threads(find, self.parts)
+        return DearestRecords(self, sizes, copies, means)
+
+
+@dataclass(frozen=True)
+class DearestRecords:
+    """The k largest prices in every box of a pool, and their mean.
+
+    The first sizes[b] members of a box have them, the dearest first, until the pool looks for the dearest again.
+    sizes: int64[b]. copies: int32[b, k], how many records each of these members stands for. means: float64[b].
+    """
+
+    pool: BoxPool
+    sizes: NDArray[np.int64]
+    copies: NDArray[np.int32]
+    means: NDArray[np.float64]
+
+    @property
+    def excess(self) -> NDArray[np.float64]:
+        """Return by how much the mean exceeds the cost of the box: float64[b]."""
+        return self.means - self.pool.cost
+
+    def sets(self, boxes: NDArray[np.int64]) -> RecordSets:
+        """Return these records of some boxes as sets."""
+        pool, sizes, k = self.pool, self.sizes[boxes], self.copies.shape[1]
+        starts = np.append(0, np.cumsum(sizes))
+        held = np.repeat(pool.starts[boxes] - starts[:-1], sizes) + np.arange(starts[-1])
+        shares = (self.copies[boxes][np.arange(k) < sizes[:, None]] / k).astype(np.float32)
+        return RecordSets(starts, pool.members[held], shares, pool.cost[boxes].astype(np.float64))
 
 
 def programme_of(
@@ -75,7 +120,7 @@ def programme_of(
     free: bool[m], the records that have a price at all; the others are in boxes that cost nothing. highest: the largest
     price allowed.
     """
-    sets = pool.dearest(problem, start, np.arange(len(pool.cost)))
+    sets = pool.dearest(problem, start).sets(np.arange(len(pool)))
     return PriceProgramme(problem.tree.weights, start, np.where(free, highest, 0.0), sets)
 
 
@@ -88,9 +133,8 @@ def pool_optimum(
     while True:
         prices, count = programme.raised(steps, out_of_time)
         done += count
-        excess = pool.excess(problem, prices)
-        broken = np.flatnonzero(excess > BROKEN * pool.cost)
-        programme.add(pool.dearest(problem, prices, broken))
+        dearest = pool.dearest(problem, prices)
+        programme.add(dearest.sets(np.flatnonzero(dearest.excess > BROKEN * pool.cost)))
         if done >= steps or out_of_time():
             return prices
 
@@ -125,45 +169,43 @@ def find_members(tree, box_low, box_high, starts, members):
 
 
 @kernel
-def mean_of_dearest(prices, starts, members, weights, k, most, values, means):
-    """Write the mean of the k largest prices in each box. prices: float64[m]. starts, members: see BoxPool."""
-    largest = room_for_prices(k)
-    for b in range(len(means)):
-        size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
-        means[b] = 0.0
-        for t in range(size):
-            means[b] += largest.copies[t] * largest.price[t] / k
+def find_dearest(begin, end, prices, starts, members, weights, k, most, values, sizes, copies, means):
+    """Find the k largest prices in some boxes, and put the members that have them in front, in descending order.
 
-
-@kernel
-def write_dearest(prices, boxes, starts, members, weights, k, most, values, sizes, records, copies):
-    """Write the k dearest records of some boxes. sizes: int64[c]; records and copies: int32[c, k]."""
-    largest = room_for_prices(k)
-    for c in range(len(boxes)):
-        sizes[c] = largest_in_box(boxes[c], prices, starts, members, weights, k, most, values, largest)
-        for t in range(sizes[c]):
-            records[c, t], copies[c, t] = largest.record[t], largest.copies[t]
-
-
-@inner_kernel
-def room_for_prices(k):
-    return LargestPrices(
+    They are likely to be the dearest of the next prices too: what comes later is then compared once, and not inserted.
+    prices: float64[m]. starts, members: see BoxPool. sizes, copies, means: see DearestRecords.
+    """
+    largest = LargestPrices(
         np.empty(k + 1),
         np.empty(k + 1, np.int64),
         np.empty(k + 1, np.int64),
         np.empty(k + 1, np.int64),
         np.empty(k + 1, np.int64),
     )
-
-
-@inner_kernel
-def largest_in_box(b, prices, starts, members, weights, k, most, values, largest):
-    """Write the k largest prices in a box into ``largest``, LargestPrices; return the number of entries."""
-    size, held, total = 0, np.int64(0), 0.0
-    for at in range(starts[b], starts[b + 1]):
-        position = members[at]
-        price, copies, value = prices[position], weights[position], values[position]
-        if value != NONE:
-            copies, size, held, total = make_room(price, copies, value, most, k, size, held, total, largest)
-        size, held, total = add_price(price, copies, value, position, k, size, held, total, largest)
-    return size
+    found, in_front = np.empty(k, np.int32), np.empty(k, np.bool_)
+    for b in range(begin, end):
+        size, held, total = 0, np.int64(0), 0.0
+        for at in range(starts[b], starts[b + 1]):
+            position = members[at]
+            price, count, value = prices[position], weights[position], values[position]
+            if value != NONE:
+                count, size, held, total = make_room(price, count, value, most, k, size, held, total, largest)
+            size, held, total = add_price(price, count, value, at, k, size, held, total, largest)
+        sizes[b], means[b], first = size, 0.0, starts[b]
+        in_front[:size] = False
+        for t in range(size):
+            at = largest.record[t]
+            found[t], copies[b, t] = members[at], largest.copies[t]
+            means[b] += largest.copies[t] * largest.price[t] / k
+            if at < first + size:
+                in_front[at - first] = True
+        # Members that make room in front take the places of those that come to it.
+        making_room = 0
+        for t in range(size):
+            if largest.record[t] >= first + size:
+                while in_front[making_room]:
+                    making_room += 1
+                members[largest.record[t]] = members[first + making_room]
+                making_room += 1
+        for t in range(size):
+            members[first + t] = found[t]

@@ -19,9 +19,9 @@ cut short returns less than the slack: the prices are then lower than necessary,
 The candidates for prices come from the boxes that were found to be too tight (``box_pool``). At first they climb
 (``price_ascent``), and ``TRUST`` keeps them near the proven prices, since the pool holds only the boxes seen so far. A
 proof of prices that do not hold takes long and keeps little. So prices that climb are tried out on a part of the
-records, another part each time: that finds boxes for the pool, and says what a proof would keep. They climb on until it
-would keep most. From then on they go from the proven prices towards the best for the pool (``price_programme``): about
-as far as the proofs can keep what is gained.
+records, another part each time: that finds boxes for the pool, and says what a proof would keep. They climb on while
+that is worth more than a proof. Once proofs of climbs gain little, prices go from the proven ones towards the best for
+the pool (``price_programme``): about as far as the proofs can keep what is gained.
 
 Where shares of sensitive values are limited, prices may be far below 0. Then going towards the best for the pool gained
 nothing, and prices that were tried out and not proven went astray, so they climb from proof to proof.
@@ -30,7 +30,7 @@ nothing, and prices that were tried out and not proven went astray, so they clim
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,8 +46,10 @@ from sfumato.tables.coding.domains import Codes
 TRUST = 1.15  # the largest ratio of the prices tried to the proven ones, while they are climbing
 FIRST_STRIDE, LAST_STRIDE = 0.1, 0.008
 PART = 8  # prices are tried out on one in so many records
-# They are proven when they seem to lose less than RIPE of what they are to gain, and after MOST_TRIALS at the latest.
-RIPE, MOST_TRIALS = 0.12, 20
+# A climb and a trial take about TRIAL of the time of a proof. Prices climb on while the FEW last trials gained more for
+# their time than all trials since the last proof, and the next proof, together.
+TRIAL, FEW, MOST_TRIALS = 0.2, 3, 40
+CLIMBING = 0.02  # prices climb, and do not yet go towards the best for the pool, while proofs gain this share
 PROGRAMME_STEPS = 1000  # iterations between two proofs
 # Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the pool holds only some boxes.
 STRETCH, SPARE = 1.5, 0.3
@@ -131,28 +133,31 @@ class PriceSearch:
         self, best: NDArray[np.int64], pool: BoxPool, free: NDArray[np.bool_], nearby: NDArray[np.int64] | None
     ) -> Generator[RaisedPrices, None, tuple[NDArray[np.int64], BoxPool]]:
         """Yield proven prices: those of one climb, then those that seem to hold; return the last ones and the pool."""
-        problem, candidates, climbs, proofs = self.problem, best.astype(np.float64), 0, 0
-        while proofs < 2 or problem.limits_shares:
-            before = likely = problem.sum(best)
+        problem, climbs, proofs, is_climbing = self.problem, 0, 0, True
+        while is_climbing or problem.limits_shares:
+            before, candidates = problem.sum(best), best.astype(np.float64)
+            kept = [before]  # the sum that a proof would keep, by the best trial so far
             for trial in range(MOST_TRIALS):
                 candidates = climb(
                     problem, pool, candidates, free,
                     stride=max(FIRST_STRIDE / 2**climbs, LAST_STRIDE), steps=self.steps, highest=self.highest,
-                    trust=TRUST * likely, out_of_time=self._out_of_time,
+                    trust=TRUST * kept[-1], out_of_time=self._out_of_time,
                 )  # fmt: skip
                 tried = np.floor(candidates).astype(np.int64)
-                climbs, hoped = climbs + 1, problem.sum(tried)
+                climbs += 1
                 if proofs == 0 or problem.limits_shares or trial == MOST_TRIALS - 1:
                     break
                 began = time.monotonic()
                 found = self._tried_out(tried, nearby, climbs % PART)
                 seconds_of_proof = PART * (time.monotonic() - began)
-                likely = max(likely, hoped - found.loss)
+                kept.append(max(kept[-1], problem.sum(tried) - found.loss))
                 pool = pool.with_boxes(problem, found.low, found.high)
-                if found.loss <= RIPE * (hoped - before) or self.seconds_left() < seconds_of_proof:
+                if _is_ripe(kept) or self.seconds_left() < seconds_of_proof:
                     break
             proven, proofs = self._proven(tried, nearby), proofs + 1
-            best = proven.prices if problem.sum(proven.prices) > before else best
+            gained = problem.sum(proven.prices) - before
+            best = proven.prices if gained > 0 else best
+            is_climbing = gained > CLIMBING * before
             yield RaisedPrices(best)
             pool = pool.with_boxes(problem, proven.low, proven.high)
         return best, pool
@@ -165,6 +170,14 @@ class PriceSearch:
 
     def _out_of_time(self) -> bool:
         return self.seconds_left() < 0
+
+
+def _is_ripe(kept: Sequence[int]) -> bool:
+    """Return whether it is time for a proof. kept: the sum that was proven last, and what it is after each trial."""
+    trials = len(kept) - 1
+    if trials < FEW:
+        return False
+    return (kept[-1] - kept[-1 - FEW]) / (FEW * TRIAL) <= (kept[-1] - kept[0]) / (1 + trials * TRIAL)
 
 
 def prove(

@@ -23,9 +23,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.box_pool import BoxPool, largest_in_box, room_for_prices
+from sfumato.bounds.box_pool import BoxPool
 from sfumato.bounds.problem import BoundProblem
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
+from sfumato.kernels.threads import in_threads
 
 PATIENCE = 10  # steps without a gain before they are shortened
 SHORTER = 0.7
@@ -52,15 +54,12 @@ def climb(
     gain that a step aims at, as a share of the sum; it shrinks when there is none. ``highest`` is the largest price
     allowed. The climb ends at a sum of ``trust``, or when ``out_of_time`` holds.
     """
-    weights, k = problem.tree.weights, problem.k
-    most, values = problem.diversity.most, problem.diversity.value
-    count = len(start)
-    rise, share, slope, direction = np.empty(count), np.empty(count), np.empty(count), np.zeros(count)
+    weights, direction = problem.tree.weights, np.zeros(len(start))
     prices, best, value, steps_without_gain = start, start, -np.inf, 0
     mobility = ZERO_PRICE_MOBILITY * float((start * weights).sum()) / max(int(weights[free].sum()), 1)
     lowest = -highest if problem.limits_shares else 0.0
     for _ in range(steps):
-        slopes(prices, pool.starts, pool.members, pool.cost, weights, k, most, values, rise, share, slope)
+        rise, share, slope = _slopes(problem, pool, prices)
         lowered = prices + rise if problem.limits_shares else prices * share
         feasible = np.minimum(np.where(rise < 0.0, lowered, prices + rise), highest)
         feasible[~free] = 0.0
@@ -86,37 +85,52 @@ def climb(
     return best
 
 
-@kernel
-def slopes(prices, starts, members, cost, weights, k, most, values, rise, share, slope):
-    """Write how far each price can rise or must fall, the factor for a fall by a share, and the slope of the sum.
+def _slopes(
+    problem: BoundProblem, pool: BoxPool, prices: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return how far each price can rise or must fall, the factor for a fall by a share, and the slope of the sum."""
+    dearest, weights = pool.dearest(problem, prices), problem.tree.weights
+    parts = range(len(pool.parts))
+    rise, share = np.full((len(parts), problem.count), np.inf), np.ones((len(parts), problem.count))
+    tightest, paid = np.full((len(parts), problem.count), NONE, np.int32), np.zeros((len(parts), problem.count))
 
-    prices: float64[m]. starts, members, cost: see BoxPool. rise, share, slope: float64[m].
+    def find(part: int) -> None:
+        find_tightest(
+            *pool.parts[part], pool.starts, pool.members, pool.cost, dearest.means, rise[part], share[part],
+            tightest[part],
+        )  # fmt: skip
+
+    def pay(part: int) -> None:
+        pay_for_demand(*pool.parts[part], pool.starts, pool.members, dearest.sizes, dearest.copies, demand, paid[part])
+
+    in_threads(find, parts)
+    of_part = rise.argmin(axis=0)[None]  # the first, if several are as tight: the number of parts makes no difference
+    box = np.take_along_axis(tightest, of_part, axis=0)[0]
+    demand = np.bincount(box[box != NONE], weights[box != NONE], minlength=len(pool)) / problem.k
+    in_threads(pay, parts)
+    least_rise = np.where(box == NONE, 0.0, np.take_along_axis(rise, of_part, axis=0)[0])
+    return least_rise, share.min(axis=0), weights - paid.sum(axis=0)
+
+
+@kernel
+def find_tightest(begin, end, starts, members, cost, means, rise, share, tightest):
+    """Write the tightest of some boxes around each record, what it leaves, and the factor for a fall by a share.
+
+    starts, members, cost: see BoxPool. means: see DearestRecords. rise, share: float64[m]; tightest: int32[m].
     """
-    boxes = len(cost)
-    tightest = np.full(len(prices), -1)
-    largest = room_for_prices(k)
-    for p in range(len(prices)):
-        rise[p], share[p] = np.inf, 1.0
-    for b in range(boxes):
-        size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
-        total = 0.0
-        for t in range(size):
-            total += largest.copies[t] * largest.price[t]
-        slack = cost[b] - total / k
+    for b in range(begin, end):
+        slack = cost[b] - means[b]
         for at in range(starts[b], starts[b + 1]):
             if slack < rise[members[at]]:
                 rise[members[at]], tightest[members[at]] = slack, b
             if slack < 0.0:
-                share[members[at]] = min(share[members[at]], cost[b] * k / total)
-    demand = np.zeros(boxes)
-    for p in range(len(prices)):
-        slope[p] = weights[p]
-        if tightest[p] >= 0:
-            demand[tightest[p]] += weights[p]
-        else:
-            rise[p] = 0.0
-    for b in range(boxes):
+                share[members[at]] = min(share[members[at]], cost[b] / means[b])
+
+
+@kernel
+def pay_for_demand(begin, end, starts, members, sizes, copies, demand, paid):
+    """Let the k dearest records of each box pay for those that demand it. demand: float64[b]; paid: float64[m]."""
+    for b in range(begin, end):
         if demand[b] > 0:
-            size = largest_in_box(b, prices, starts, members, weights, k, most, values, largest)
-            for t in range(size):
-                slope[largest.record[t]] -= demand[b] * largest.copies[t] / k
+            for t in range(sizes[b]):
+                paid[members[starts[b] + t]] += demand[b] * copies[b, t]

@@ -17,18 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
-from sfumato.kernels.threads import in_threads
+from sfumato.kernels.threads import even_parts, in_threads
 
 STEPS = 50  # iterations between two looks at how close they are
 CLOSE, CLOSER = 0.8, 0.2  # begin anew at this share of the first distance if it rises again, and in any case
 IDLE = 0.05  # a set that is not chosen is forgotten if its records could pay this share more
-PART, MOST_PARTS = 1 << 17, 4  # members of sets that a thread takes at once, where there are enough
 LONGEST = 0.36  # of all iterations so far, without beginning anew
 
 
@@ -129,7 +127,7 @@ class PriceProgramme:
         held = np.bincount(sets.members, sets.shares, len(self._weights))
         self._price_steps = 1.0 / np.where(held > 0, held, 1.0)
         self._number_steps = 1.0 / np.bincount(sets.set_of, sets.shares, len(sets))
-        self._parts_of_prices, self._parts_of_numbers = _parts(starts), _parts(sets.starts)
+        self._parts_of_prices, self._parts_of_numbers = even_parts(starts), even_parts(sets.starts)
 
     def raised(self, most: int, out_of_time: Callable[[], bool]) -> tuple[NDArray[np.float64], int]:
         """Iterate until it is best to begin anew, or often enough; return the prices and the number of iterations."""
@@ -194,14 +192,6 @@ class _Iteration:
     first_numbers: NDArray[np.float64]
     next_prices: NDArray[np.float64]
     next_numbers: NDArray[np.float64]
-
-
-def _parts(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Divide records or sets into parts of about equal work, whatever the number of threads."""
-    count = min(int(starts[-1]) // PART + 1, MOST_PARTS)
-    edges = np.searchsorted(starts, np.linspace(0, int(starts[-1]), count + 1)[1:-1])
-    edges = np.unique([0, *edges, len(starts) - 1])
-    return list(pairwise(edges.tolist()))
 
 
 @kernel

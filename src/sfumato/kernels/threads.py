@@ -7,13 +7,17 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
-from itertools import count
+from itertools import count, pairwise
 from threading import Event, Lock
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 # Results are made at once by so many threads, at most: each is in memory, and one thread that reads keeps few busy.
 MOST_AHEAD = 4
 SECONDS_BETWEEN_LOOKS = 0.1
+LEAST_OF_PART, MOST_PARTS = 1 << 17, 4  # of ``even_parts``
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -144,3 +148,14 @@ def in_threads_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> G
 def slices(total: int, length: int) -> list[tuple[int, int]]:
     """Return the half-open ranges of at most ``length`` that together cover 0..total-1."""
     return [(start, min(start + length, total)) for start in range(0, total, length)]
+
+
+def even_parts(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return ranges of groups with about as many members each, the same for any number of threads.
+
+    starts: int64[g + 1]; group i has the members starts[i]..starts[i + 1] - 1.
+    """
+    total = int(starts[-1])
+    count = min(total // LEAST_OF_PART + 1, MOST_PARTS)
+    edges = np.searchsorted(starts, np.linspace(0, total, count + 1)[1:-1])
+    return list(pairwise(np.unique([0, *edges, len(starts) - 1]).tolist()))

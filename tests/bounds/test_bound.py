@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -414,6 +414,40 @@ def test_prices_that_climbed_are_feasible_for_the_pool() -> None:
     assert (reached * problem.tree.weights).sum() > problem.sum(cheapest.least)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_dearest_records_of_a_box_are_found_whatever_was_dear_before(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.kernels.threads.LEAST_OF_PART", 10)
+    generator = np.random.default_rng(seed)
+    records = random_records(generator, 80, grids=True)
+    problem = BoundProblem.of(records, asking(5))
+    cheapest = nearest_boxes(problem, ignored)
+    half = problem.count // 2
+    pool = BoxPool.of(problem, cheapest.low[:half], cheapest.high[:half])
+    for turn in range(4):
+        prices = generator.integers(0, 6, problem.count).astype(np.float64)  # many are equal
+        found = pool.dearest(problem, prices)
+        assert len(pool.parts) > 1
+        assert pool.parts == [*pairwise([0, *(end for _, end in pool.parts)])]
+        sets = found.sets(np.arange(len(pool)))
+        for box, (first, last) in enumerate(pairwise(pool.starts)):
+            inside = pool.members[first:last]
+            within = (problem.tree.codes >= pool.low[box]) & (problem.tree.codes <= pool.high[box])
+            assert sorted(inside) == np.flatnonzero(within.all(axis=1)).tolist()
+            dearest = np.sort(np.repeat(prices[inside], problem.tree.weights[inside]))[::-1][:5]
+            assert found.means[box] == pytest.approx(dearest.sum() / 5)
+            chosen, size = slice(sets.starts[box], sets.starts[box + 1]), found.sizes[box]
+            assert sets.members[chosen].tolist() == inside[:size].tolist()
+            copies = np.rint(sets.shares[chosen] * 5).astype(np.int64)
+            assert np.repeat(prices[sets.members[chosen]], copies).tolist() == dearest.tolist()
+        if turn == 1:
+            before = pool
+            pool = pool.with_boxes(problem, cheapest.low, cheapest.high)
+            assert len(before) < len(pool) == len(np.unique(np.hstack([cheapest.low, cheapest.high]), axis=0))
+            assert pool.cost[: len(before)].tolist() == before.cost.tolist()
+
+
 # ---- cases that are known ----
 
 
@@ -602,6 +636,7 @@ def test_searches_that_are_cut_short_give_less_and_say_so(crowd: Records) -> Non
 
 
 def test_any_number_of_threads_proves_the_same(crowd: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.kernels.threads.LEAST_OF_PART", 50)  # a small table too is divided among threads
     alone = steps_of(crowd, EFFORTS["balanced"])
     monkeypatch.setattr("sfumato.kernels.threads.thread_count", lambda: 3)
     assert steps_of(crowd, EFFORTS["balanced"]) == alone

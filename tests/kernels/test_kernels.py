@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
 import sfumato
 from sfumato.kernels.fingerprint import fingerprint
-from sfumato.kernels.threads import slices
+from sfumato.kernels.threads import even_parts, slices
 
 PACKAGE = Path(sfumato.__file__).parent
 
@@ -370,3 +371,11 @@ def test_slices_cover_everything_once() -> None:
     assert slices(7, 3) == [(0, 3), (3, 6), (6, 7)]
     assert slices(6, 3) == [(0, 3), (3, 6)]
     assert slices(0, 3) == []
+
+
+def test_even_parts_have_about_as_many_members_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert even_parts(np.arange(11)) == [(0, 10)]  # too few to be divided
+    monkeypatch.setattr("sfumato.kernels.threads.LEAST_OF_PART", 2)
+    assert even_parts(np.arange(9)) == [(0, 2), (2, 4), (4, 6), (6, 8)]
+    assert even_parts(np.array([0, 6, 7, 8])) == [(0, 1), (1, 3)]  # a group is never divided
+    assert even_parts(np.array([0])) == []

@@ -606,7 +606,7 @@ def test_bounds_ascend_and_only_the_last_is_complete(crowd: Records) -> None:
 
 
 def test_no_bound_exceeds_what_prices_can_prove_and_the_longest_search_comes_close(crowd: Records) -> None:
-    found = steps_of(crowd, EFFORTS["best"])[-1]
+    found = steps_of(crowd, replace(EFFORTS["best"], triples=False))[-1]
     assert found.relaxation is not None
     assert found.gcp <= found.relaxation <= 1.02 * found.gcp
 

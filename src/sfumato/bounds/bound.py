@@ -1,4 +1,4 @@
-"""A proven lower bound on the loss: from nearest neighbours, from cheapest boxes, from prices, each no lower.
+"""A proven lower bound on the loss: from neighbours, cheapest boxes, prices, and triples, each no lower.
 
 Costs are integers, rounded once from weight times NCP (``losses.exact_costs``). On each attribute the cost of a box
 differs by less than ``ROUNDING`` units from the exact one, so that much is subtracted for every record: the bound holds
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sfumato.bounds.cheapest_boxes import nearest_boxes, search_cheapest
 from sfumato.bounds.dual_prices import PriceSearch
 from sfumato.bounds.problem import BoundProblem
+from sfumato.bounds.triple_prices import takes_triples
 from sfumato.errors import UsageError
 from sfumato.losses.exact_costs import UNIT
 from sfumato.methods.method import Records
@@ -39,7 +40,8 @@ PRICE_LIMIT = 1 << 60
 class BoundEffort:
     """How long to search: parts for each record, steps between two proofs, rounds, and the least gain of a round.
 
-    The gain is relative; ``patience`` rounds in a row with less end the search.
+    The gain is relative; ``patience`` rounds in a row with less end the search. ``triples``: whether prices are given
+    penalties for triples then, on small tables.
     """
 
     parts: int
@@ -47,6 +49,7 @@ class BoundEffort:
     rounds: int
     gain: float
     patience: int = 3
+    triples: bool = False
 
 
 SIMPLE = BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0)
@@ -54,7 +57,7 @@ EFFORTS = {
     "fast": SIMPLE,
     "normal": SIMPLE,
     "balanced": BoundEffort(parts=200, steps=200, rounds=24, gain=0.005),
-    "best": BoundEffort(parts=500, steps=300, rounds=200, gain=0.0005, patience=4),
+    "best": BoundEffort(parts=500, steps=300, rounds=200, gain=0.0005, patience=4, triples=True),
 }
 
 
@@ -85,9 +88,10 @@ class Bound:
 
     ``gcp`` is the bound on GCP, ``cost`` that on the loss in which a record that is left out counts
     ``suppression_cost``; they are equal where none may be left out or it counts 1. ``simple`` is the bound on ``cost``
-    that the cheapest boxes alone prove. ``kind`` says what proved it: neighbours, simple or prices. ``exact``: every
-    cheapest box is known exactly. ``complete``: the search came to its end. ``relaxation`` is what prices can prove at
-    most, None where that is not known. ``release`` is a release to compare with the bound.
+    that the cheapest boxes alone prove. ``kind`` says what proved it: neighbours, simple, prices or triples. ``exact``:
+    every cheapest box is known exactly. ``complete``: the search came to its end. ``relaxation`` is what prices without
+    penalties for triples can prove at most, None where that is not known. ``release`` is a release to compare with the
+    bound.
     """
 
     gcp: float
@@ -125,8 +129,11 @@ class Bound:
         boxes = f"the cheapest box with at least {self.k:,} records around every record"
         if self.kind == "simple":
             return boxes if self.exact else f"{boxes}, some of them bounded from below"
-        rounds = f"{self.rounds:,} round{'' if self.rounds == 1 else 's'}"
-        return f"prices of records that no class of at least {self.k:,} can undercut, raised in {rounds}"
+        rounds = f"raised in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
+        prices = f"prices of records that no class of at least {self.k:,} can undercut"
+        if self.kind == "triples":
+            return f"{prices}, with penalties for classes that hold two records of a triple, {rounds}"
+        return f"{prices}, {rounds}"
 
 
 def effort_named(name: str) -> BoundEffort:
@@ -160,12 +167,14 @@ def lower_bounds(
         problem = BoundProblem.of(records, requirements)
         cheapest = nearest_boxes(problem, progress.advance)
 
-    def bound_of(prices: NDArray[np.int64], kind: str, *, complete: bool, rounds: int = 0) -> Bound:
+    def bound_of(
+        prices: NDArray[np.int64], kind: str, *, complete: bool, rounds: int = 0, given_back: int = 0
+    ) -> Bound:
         most, full = suppression.most, records.costs.full
         simple = _proven(problem, cheapest.least, most, price)
         # The best prices by their sum need not be the best with a limit on the records that are left out.
-        cost = max(simple, _proven(problem, prices, most, price))
-        gcp = max(_proven(problem, cheapest.least, most, full), _proven(problem, prices, most, full))
+        cost = max(simple, _proven(problem, prices, most, price, given_back))
+        gcp = max(_proven(problem, cheapest.least, most, full), _proven(problem, prices, most, full, given_back))
         exact = bool(cheapest.exact.all())
         return Bound(
             gcp=gcp,
@@ -196,7 +205,11 @@ def lower_bounds(
     if suppression.most > 0:
         forced = problem.count_above(cheapest.least, price) > suppression.most
         highest = min(highest, records.costs.full if forced else price)
-    search = PriceSearch(problem, effort.parts, effort.steps, highest, progress.advance, seconds_left)
+    triples = effort.triples and suppression.most == 0 and takes_triples(problem)
+    search = PriceSearch(
+        problem, effort.parts, effort.steps, highest, triples, effort.gain, effort.patience, progress.advance,
+        seconds_left,
+    )  # fmt: skip
     rounds = search.raised(cheapest)
     limit, poor_rounds = math.inf, 0  # what prices can prove at most; rounds in a row with too little gain
     for number in range(1, effort.rounds + 1):
@@ -205,15 +218,17 @@ def lower_bounds(
         with progress.phase("prices"):
             raised = next(rounds)
         limit = min(limit, raised.limit)
-        before, bound = bound, bound_of(raised.prices, "prices", complete=False, rounds=number)
+        kind, given_back = ("prices", 0) if raised.given_back is None else ("triples", raised.given_back)
+        before, bound = bound, bound_of(raised.prices, kind, complete=False, rounds=number, given_back=given_back)
         bound = replace(
             bound,
             gcp=max(bound.gcp, before.gcp),
             cost=max(bound.cost, before.cost),
             relaxation=limit / (records.count * UNIT) if math.isfinite(limit) and suppression.most == 0 else None,
         )
-        poor_rounds = poor_rounds + 1 if number > SETTLING and bound.cost < before.cost * (1 + effort.gain) else 0
-        is_solved = bound.relaxation is not None and bound.relaxation < bound.cost * (1 + effort.gain)
+        if not triples or kind == "triples":  # prices alone are followed by triples
+            poor_rounds = poor_rounds + 1 if number > SETTLING and bound.cost < before.cost * (1 + effort.gain) else 0
+        is_solved = not triples and bound.relaxation is not None and bound.relaxation < bound.cost * (1 + effort.gain)
         last = number == effort.rounds or poor_rounds == effort.patience or is_solved
         bound = replace(bound, complete=last and not out_of_time())
         yield bound
@@ -221,8 +236,11 @@ def lower_bounds(
             return
 
 
-def _proven(problem: BoundProblem, prices: NDArray[np.int64], most: int, suppressed: int) -> float:
-    """Return the mean loss that the prices prove if ``most`` rows may be left out, each for ``suppressed`` units."""
+def _proven(problem: BoundProblem, prices: NDArray[np.int64], most: int, suppressed: int, given_back: int = 0) -> float:
+    """Return the mean loss that the prices prove if ``most`` rows may be left out, each for ``suppressed`` units.
+
+    given_back: what the penalties for triples take from the sum of the prices.
+    """
     records = int(problem.tree.weights.sum())
-    total = problem.sum(prices) - problem.largest_excess(prices, suppressed, most)
+    total = problem.sum(prices) - given_back - problem.largest_excess(prices, suppressed, most)
     return max(total - ROUNDING * problem.attributes * records, 0) / (records * UNIT)

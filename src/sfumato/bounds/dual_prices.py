@@ -23,6 +23,9 @@ records, another part each time: that finds boxes for the pool, and says what a 
 that is worth more than a proof. Once proofs of climbs gain little, prices go from the proven ones towards the best for
 the pool (``price_programme``): about as far as the proofs can keep what is gained.
 
+No prices prove more than the relaxation. Once it is solved, prices are given penalties for triples of records
+(``triple_prices``).
+
 Where shares of sensitive values are limited, prices may be far below 0. Then going towards the best for the pool gained
 nothing, and prices that were tried out and not proven went astray, so they climb from proof to proof.
 """
@@ -40,6 +43,7 @@ from sfumato.bounds.box_pool import BoxPool, pool_optimum, programme_of
 from sfumato.bounds.cheapest_boxes import CheapestBoxes
 from sfumato.bounds.price_ascent import climb
 from sfumato.bounds.problem import ROUND, BoundProblem
+from sfumato.bounds.triple_prices import TripleSearch
 from sfumato.kernels.threads import slices
 from sfumato.tables.coding.domains import Codes
 
@@ -81,25 +85,33 @@ class TriedPrices:
 
 @dataclass(frozen=True)
 class RaisedPrices:
-    """The best proven prices so far, and what the sum of any prices that can be proven is at most, as far as known."""
+    """The best proven prices so far, and what the sum of any prices that can be proven is at most, as far as known.
+
+    ``given_back``: what they prove less than their sum, if they have penalties (``triple_prices``), else None.
+    """
 
     prices: NDArray[np.int64]
     limit: float = np.inf
+    given_back: int | None = None
 
 
 @dataclass(frozen=True)
 class PriceSearch:
     """How prices are raised and proven.
 
-    ``max_parts``: parts of one search. ``steps``: steps of a climb. ``highest``: the largest price allowed. ``advance``
-    receives the number of distinct records that were looked at. ``seconds_left`` is infinite where no limit is
-    set; when it is below 0, the present round ends with short searches.
+    ``max_parts``: parts of one search. ``steps``: steps of a climb. ``highest``: the largest price allowed.
+    ``triples``: penalties for triples follow when no prices can prove more by a share of ``gain``, or ``patience``
+    rounds in a row gained less. ``advance`` receives the number of distinct records that were looked at.
+    ``seconds_left`` is infinite where no limit is set; when it is below 0, the present round ends with short searches.
     """
 
     problem: BoundProblem
     max_parts: int
     steps: int
     highest: int
+    triples: bool
+    gain: float
+    patience: int
     advance: Callable[[int], None]
     seconds_left: Callable[[], float]
 
@@ -113,7 +125,7 @@ class PriceSearch:
         best, pool = yield from self._climbed(cheapest.least, pool, free, nearby)
         programme = programme_of(problem, pool, best.astype(np.float64), free, self.highest)
         # The cheapest box around a record is a set that has it at least once among k.
-        reach, alone = FIRST_REACH, problem.k * cheapest.cost.astype(np.float64)
+        reach, poor_rounds, alone = FIRST_REACH, 0, problem.k * cheapest.cost.astype(np.float64)
         while True:
             stretched = STRETCH * best + SPARE * problem.sum(best) / int(problem.tree.weights.sum())
             programme.allow(np.where(free, np.minimum(stretched, self.highest), 0.0))
@@ -126,8 +138,15 @@ class PriceSearch:
             elif gained > MUCH * hoped:
                 reach = min(reach / NEARER, FARTHEST)
             best = proven.prices if gained > 0 else best
-            yield RaisedPrices(best, programme.limit(alone))
+            limit, worth_it = programme.limit(alone), self.gain * problem.sum(best)
+            yield RaisedPrices(best, limit)
+            poor_rounds = poor_rounds + 1 if gained < worth_it else 0
+            if self.triples and (limit < problem.sum(best) + worth_it or poor_rounds == self.patience):
+                break
             pool = pool.with_boxes(problem, proven.low, proven.high)
+        search = TripleSearch(problem, self.highest, free, self.advance, self._out_of_time)
+        for raised in search.raised(best, programme):
+            yield RaisedPrices(raised.prices, given_back=raised.given_back)
 
     def _climbed(
         self, best: NDArray[np.int64], pool: BoxPool, free: NDArray[np.bool_], nearby: NDArray[np.int64] | None

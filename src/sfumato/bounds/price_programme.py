@@ -34,7 +34,8 @@ LONGEST = 0.36  # of all iterations so far, without beginning anew
 class RecordSets:
     """Sets of records: members[starts[c]:starts[c + 1]] are in set c, each with its share, and have its cost.
 
-    starts: int64[c + 1]. members: int32; shares: float32, adding up to 1 in each set. cost: float64[c].
+    starts: int64[c + 1]. members: int32; shares: float32. cost: float64[c]. The shares of the records of a set add up
+    to 1. A penalty is a member with a share below 0: the set may cost so much more.
     """
 
     starts: NDArray[np.int64]
@@ -68,7 +69,9 @@ class RecordSets:
 class PriceProgramme:
     """Prices of all records, which rise against the sets added so far.
 
-    weights: int64[n], how many records each of them is. highest: float64[n], the largest prices; none is below 0.
+    weights: int64[n], how many records each of them is; of a penalty, below 0, how often it counts against the sum.
+    highest: float64[n], the largest prices; none is below 0. numbers: float64[c], how often each set is chosen, where
+    that is known.
     """
 
     def __init__(
@@ -77,15 +80,30 @@ class PriceProgramme:
         start: NDArray[np.float64],
         highest: NDArray[np.float64],
         sets: RecordSets,
+        numbers: NDArray[np.float64] | None = None,
     ) -> None:
         self._unit = max(float(sets.cost.mean()), 1.0)
         self._weights, self._highest = weights.astype(np.float64), highest
-        self._prices, self._numbers = start / self._unit, np.zeros(len(sets))
+        self._prices = start / self._unit
+        self._numbers = np.zeros(len(sets)) if numbers is None else numbers
         # The prices and the numbers should have about as far to go, by their own measures.
         expected = self._prices if self._prices.any() else np.ones(len(start))
         self._balance = float(np.linalg.norm(expected) / np.linalg.norm(self._weights))
         self._iterations = 0
         self._hold(sets)
+
+    @property
+    def sets(self) -> RecordSets:
+        return self._sets
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """Return how often each set is chosen, counted in records."""
+        return self._numbers
+
+    @property
+    def prices(self) -> NDArray[np.float64]:
+        return self._prices * self._unit
 
     def add(self, sets: RecordSets) -> None:
         """Add sets, which limit the prices from now on."""
@@ -124,10 +142,18 @@ class PriceProgramme:
         by_record = np.argsort(sets.members, kind="stable")
         starts = np.searchsorted(sets.members[by_record], np.arange(len(self._weights) + 1))
         self._by_record = (starts, sets.set_of[by_record].astype(np.int32), sets.shares[by_record])
-        held = np.bincount(sets.members, sets.shares, len(self._weights))
+        shares = np.abs(sets.shares)
+        held = np.bincount(sets.members, shares, len(self._weights))
         self._price_steps = 1.0 / np.where(held > 0, held, 1.0)
-        self._number_steps = 1.0 / np.bincount(sets.set_of, sets.shares, len(sets))
+        self._number_steps = 1.0 / np.bincount(sets.set_of, shares, len(sets))
         self._parts_of_prices, self._parts_of_numbers = even_parts(starts), even_parts(sets.starts)
+
+    def optimum(self, steps: int, out_of_time: Callable[[], bool]) -> NDArray[np.float64]:
+        """Return prices with as large a sum as so many iterations reach."""
+        done = 0
+        while done < steps and not out_of_time():
+            done += self.raised(steps, out_of_time)[1]
+        return self.prices
 
     def raised(self, most: int, out_of_time: Callable[[], bool]) -> tuple[NDArray[np.float64], int]:
         """Iterate until it is best to begin anew, or often enough; return the prices and the number of iterations."""

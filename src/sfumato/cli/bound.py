@@ -181,10 +181,11 @@ def _show(console: TextConsole, bound: Bound, ended: bool, table: str) -> None:
         counted = f"{bound.suppression_cost:g} instead of 1"
         console.print(f"with a record that is left out counted as {counted}, none is below {_percent(bound.cost)}")
     console.print(f"proven by {bound.method}")
-    if bound.kind == "prices":
+    if bound.kind in ("prices", "triples"):
         console.print(f"the cheapest box around each single record proves {_percent(bound.simple)}")
     if bound.relaxation is not None:
-        console.print(f"no prices prove more than {math.ceil(bound.relaxation * 10_000) / 100:.2f}%")
+        prices = "prices alone" if bound.kind == "triples" else "prices"
+        console.print(f"no {prices} prove more than {math.ceil(bound.relaxation * 10_000) / 100:.2f}%")
     if bound.release is not None:
         comparison = _comparison(bound.release_ratio, bound.release.holds)
         console.print(f"the release has {bound.release.cost:.2%}: {comparison}")

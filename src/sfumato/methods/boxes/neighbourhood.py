@@ -37,7 +37,7 @@ class Neighbourhood(NamedTuple):
     known: np.int64
 
 
-@inlined_kernel
+@inner_kernel
 def near_records(tree, own, limit, known, prices, base, dearest, rank, layout, units, positions, distances):
     """Write the records within ``limit`` of ``own`` and how far they are; return how many.
 

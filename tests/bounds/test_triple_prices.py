@@ -157,14 +157,14 @@ def test_triples_with_too_many_pairs_are_found(seed: int) -> None:
         pairs = float((times * (held // 2)).sum())
         if whole % 2 and pairs > whole // 2 + 0.02:
             expected[triple] = pairs
-    found = crowded_triples(problem, classes, numbers, np.empty((0, 3), np.int64))
+    found = crowded_triples(problem, classes, numbers, np.empty((0, 3), np.int64), 0.02)
     assert {tuple(triple) for triple in found.tolist()} <= set(expected)
     found_of_record = Counter(found.ravel().tolist())
     missing = set(expected) - {tuple(triple) for triple in found.tolist()}
     # A record has so many new triples at most. Of copies, pairs of the same record alone are not looked for.
     assert copies or all(max(found_of_record[one] for one in triple) == 6 for triple in missing)
     assert copies or len(found) > 0
-    rest = crowded_triples(problem, classes, numbers, found)
+    rest = crowded_triples(problem, classes, numbers, found, 0.02)
     assert not {tuple(triple) for triple in rest.tolist()} & {tuple(triple) for triple in found.tolist()}
 
 

@@ -43,8 +43,10 @@ WRITTEN = 3  # classes that a search adds for one record, at most
 # Triples are added once a proof keeps KEPT of what was to be gained, and after MOST_PROOFS at the latest.
 KEPT, MOST_PROOFS = 0.8, 30
 CHOSEN = 1e-3  # how often a class is chosen at least, if it counts in the search for triples
-OFTEN = 0.02  # by how much the pairs of a triple exceed their number at least, if it is added
 EACH = 6  # triples that are added for one record at once, at most
+# By how much the pairs of a triple exceed their number at least, if it is added. It is halved while fewer triples than
+# one for FEW records exceed it.
+FIRST_EXCESS, LEAST_EXCESS, FEW = 0.05, 0.002, 50
 
 
 def takes_triples(problem: BoundProblem) -> bool:
@@ -78,9 +80,13 @@ class TripleSearch:
         problem, weights = self.problem, self.problem.tree.weights
         classes = ChosenClasses.of_sets(programme.sets, programme.numbers, problem)
         start, numbers = programme.prices, programme.numbers[programme.numbers > 0]
-        best, triples = PricesWithPenalties(prices, 0), np.empty((0, 3), np.int64)
+        best, triples, least_excess = PricesWithPenalties(prices, 0), np.empty((0, 3), np.int64), FIRST_EXCESS
         while True:
-            triples = np.concatenate([triples, crowded_triples(problem, classes, numbers, triples)])
+            added = crowded_triples(problem, classes, numbers, triples, least_excess)
+            while len(added) < problem.count / FEW and least_excess > LEAST_EXCESS:
+                least_excess /= 2
+                added = crowded_triples(problem, classes, numbers, triples, least_excess)
+            triples = np.concatenate([triples, added])
             most_pairs = weights[triples].sum(axis=1) // 2
             programme = PriceProgramme(
                 np.append(weights, -most_pairs),
@@ -103,9 +109,9 @@ class TripleSearch:
                 hoped, gained = problem.sum(tried) - given_back - before, problem.sum(lowered) - given_back - before
                 if gained > 0:
                     best = PricesWithPenalties(lowered, given_back)
-                added = classes.added(problem, found)
-                classes = classes.with_classes(added)
-                programme.add(added.sets(problem, triples))
+                new = classes.added(problem, found)
+                classes = classes.with_classes(new)
+                programme.add(new.sets(problem, triples))
                 if gained > KEPT * hoped or self.out_of_time():
                     break
             numbers = programme.numbers
@@ -207,7 +213,11 @@ class ChosenClasses:
 
 
 def crowded_triples(
-    problem: BoundProblem, classes: ChosenClasses, numbers: NDArray[np.float64], known: NDArray[np.int64]
+    problem: BoundProblem,
+    classes: ChosenClasses,
+    numbers: NDArray[np.float64],
+    known: NDArray[np.int64],
+    least_excess: float,
 ) -> NDArray[np.int64]:
     """Return new triples of which the classes, by how often they are chosen, hold too many pairs: int64[t, 3]."""
     chosen = numbers > CHOSEN
@@ -215,7 +225,9 @@ def crowded_triples(
     times = numbers[chosen] / np.maximum((members != NONE).sum(axis=1), 1)
     by_record = np.argsort(members.ravel(), kind="stable")
     starts = np.searchsorted(members.ravel()[by_record], np.arange(problem.count + 1))
-    found, excess = find_crowded(problem.tree.weights, members, times, starts, by_record // members.shape[1])
+    found, excess = find_crowded(
+        problem.tree.weights, members, times, starts, by_record // members.shape[1], least_excess
+    )
     both = np.concatenate([known, found])
     first = np.unique(both, axis=0, return_index=True)[1]
     new = first[first >= len(known)] - len(known)
@@ -270,7 +282,7 @@ def write_sets(members, count, triples, starts, records, shares):
 
 
 @kernel
-def find_crowded(weights, members, times, starts, class_of):
+def find_crowded(weights, members, times, starts, class_of, least_excess):
     """Return triples of which classes hold more pairs than they can, and by how many: int64[t, 3], float64[t].
 
     members: int32[c, w], the classes, ascending after NONE. times: float64[c], how often each is chosen. starts:
@@ -298,7 +310,7 @@ def find_crowded(weights, members, times, starts, class_of):
             for b in range(a):
                 first, second = near[a], near[b]
                 whole = weights[center] + weights[first] + weights[second]
-                if whole % 2 == 0 or together[first] + together[second] <= OFTEN:
+                if whole % 2 == 0 or together[first] + together[second] <= least_excess:
                     continue
                 pairs = 0.0
                 for record in (center, first, second):
@@ -309,7 +321,7 @@ def find_crowded(weights, members, times, starts, class_of):
                         c = class_of[at]
                         pairs += times[c] * (held[c] // 2)
                         held[c] = 0
-                if pairs > whole // 2 + OFTEN:
+                if pairs > whole // 2 + least_excess:
                     low, high = min(center, first, second), max(center, first, second)
                     found.append((low, center + first + second - low - high, high))
                     excess.append(pairs - whole // 2)

@@ -32,7 +32,7 @@ from sfumato.requirements import Requirements
 
 ROUNDING = 2  # units per attribute: at most 1/2 each for the whole and for either end, and the rounding of floats
 LARGEST = 250_000  # boxes are searched up to this many distinct records; above, only nearest neighbours are used
-SETTLING = 5  # first rounds, in which prices still jump
+SETTLING = 7  # first rounds, in which prices still jump
 PRICE_LIMIT = 1 << 60
 
 

@@ -152,9 +152,11 @@ class PriceSearch:
         self, best: NDArray[np.int64], pool: BoxPool, free: NDArray[np.bool_], nearby: NDArray[np.int64] | None
     ) -> Generator[RaisedPrices, None, tuple[NDArray[np.int64], BoxPool]]:
         """Yield proven prices: those of one climb, then those that seem to hold; return the last ones and the pool."""
-        problem, climbs, proofs, is_climbing = self.problem, 0, 0, True
+        problem, candidates, climbs, proofs, is_climbing = self.problem, best.astype(np.float64), 0, 0, True
         while is_climbing or problem.limits_shares:
-            before, candidates = problem.sum(best), best.astype(np.float64)
+            before = problem.sum(best)
+            if not problem.limits_shares:
+                candidates = best.astype(np.float64)
             kept = [before]  # the sum that a proof would keep, by the best trial so far
             for trial in range(MOST_TRIALS):
                 candidates = climb(

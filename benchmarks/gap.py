@@ -50,7 +50,8 @@ def run(name: str, options: Options) -> Mapping[str, Table]:
             )
     notes = [
         f"All quasi-identifiers with their taxonomies; --seconds {SECONDS} on both sides. Where prices prove "
-        "no more than the bound, or little more, it cannot be raised by this kind of proof, however long the search."
+        "no more than the bound, or little more, it cannot be raised by this kind of proof, however long the search; "
+        "on small tables it then goes on with triples, and may be above."
     ]
     return {"ratios": Table("GCP and its lower bound", rows, notes)}
 

@@ -55,8 +55,6 @@ PART = 8  # prices are tried out on one in so many records
 TRIAL, FEW, MOST_TRIALS = 0.2, 3, 40
 CLIMBING = 0.02  # prices climb, and do not yet go towards the best for the pool, while proofs gain this share
 PROGRAMME_STEPS = 1000  # iterations between two proofs
-# Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the pool holds only some boxes.
-STRETCH, SPARE = 1.5, 0.3
 # Where distinct records times k are at least CROWDED, so many are around a dear record that a first search without the
 # cheap ones takes less time. It looks at these as far as the cheapest box costs, and one part in BEYOND farther.
 CROWDED, BEYOND = 1 << 21, 4
@@ -127,8 +125,7 @@ class PriceSearch:
         # The cheapest box around a record is a set that has it at least once among k.
         reach, poor_rounds, alone = FIRST_REACH, 0, problem.k * cheapest.cost.astype(np.float64)
         while True:
-            stretched = STRETCH * best + SPARE * problem.sum(best) / int(problem.tree.weights.sum())
-            programme.allow(np.where(free, np.minimum(stretched, self.highest), 0.0))
+            programme.allow(np.where(free, np.minimum(problem.stretched(best), self.highest), 0.0))
             optimum = pool_optimum(problem, pool, programme, PROGRAMME_STEPS, self._out_of_time)
             tried = np.floor(best + reach * (optimum - best)).astype(np.int64)
             proven = self._proven(tried, nearby)

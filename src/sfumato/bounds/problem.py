@@ -38,6 +38,8 @@ from sfumato.tables.coding.domains import Codes
 SEARCHED = 1 << 5  # records that one thread searches at once
 ROUND = 1 << 8  # records after which a search can be stopped
 ROUNDED = 1e-9  # of products with shares in floating point
+# Prices are tried up to STRETCH times the proven ones, and SPARE times their mean: a programme knows only some sets.
+STRETCH, SPARE = 1.5, 0.3
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,10 @@ class BoundProblem:
     def sum(self, prices: NDArray[np.int64]) -> int:
         """Return what all records pay together. prices: int64[m], by position in the tree."""
         return int((prices * self.tree.weights).sum())
+
+    def stretched(self, prices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how high prices may be tried beside these proven ones."""
+        return STRETCH * prices + SPARE * self.sum(prices) / int(self.tree.weights.sum())
 
     def count_above(self, prices: NDArray[np.int64], price: int) -> int:
         """Return how many records pay more than ``price``."""

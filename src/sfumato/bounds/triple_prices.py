@@ -36,17 +36,15 @@ from sfumato.methods.boxes.class_search import Triples, lower_prices
 
 MOST_RECORDS = 5_000  # distinct records; the search for classes looks at all that are near
 MAX_NODES = 5_000  # of one search
-PROGRAMME_STEPS = 2000  # iterations between two proofs
-# Prices rise at most to STRETCH times the proven ones, and SPARE times the mean: the programme has only some classes.
-STRETCH, SPARE = 1.5, 0.3
+ITERATIONS = 2_000  # of the programme, between two proofs
 WRITTEN = 3  # classes that a search adds for one record, at most
 # Triples are added once a proof keeps KEPT of what was to be gained, and after MOST_PROOFS at the latest.
 KEPT, MOST_PROOFS = 0.8, 30
 CHOSEN = 1e-3  # how often a class is chosen at least, if it counts in the search for triples
 EACH = 6  # triples that are added for one record at once, at most
 # By how much the pairs of a triple exceed their number at least, if it is added. It is halved while fewer triples than
-# one for FEW records exceed it.
-FIRST_EXCESS, LEAST_EXCESS, FEW = 0.05, 0.002, 50
+# one for SPARSE records exceed it.
+FIRST_EXCESS, LEAST_EXCESS, SPARSE = 0.05, 0.002, 50
 
 
 def takes_triples(problem: BoundProblem) -> bool:
@@ -83,7 +81,7 @@ class TripleSearch:
         best, triples, least_excess = PricesWithPenalties(prices, 0), np.empty((0, 3), np.int64), FIRST_EXCESS
         while True:
             added = crowded_triples(problem, classes, numbers, triples, least_excess)
-            while len(added) < problem.count / FEW and least_excess > LEAST_EXCESS:
+            while len(added) < problem.count / SPARSE and least_excess > LEAST_EXCESS:
                 least_excess /= 2
                 added = crowded_triples(problem, classes, numbers, triples, least_excess)
             triples = np.concatenate([triples, added])
@@ -96,12 +94,9 @@ class TripleSearch:
                 numbers,
             )
             for _ in range(MOST_PROOFS):
-                highest = np.where(
-                    self.free, STRETCH * best.prices + SPARE * problem.sum(best.prices) / int(weights.sum()), 0.0
-                )
-                highest = np.minimum(highest, self.highest)
+                highest = np.where(self.free, np.minimum(problem.stretched(best.prices), self.highest), 0.0)
                 programme.allow(np.append(highest, highest[triples].max(axis=1, initial=0.0)))
-                start = programme.optimum(PROGRAMME_STEPS, self.out_of_time)
+                start = programme.optimum(ITERATIONS, self.out_of_time)
                 tried, penalties = np.split(np.floor(start).astype(np.int64), [problem.count])
                 given_back = int((penalties * most_pairs).sum())
                 lowered, found = self.proven(tried, triples, penalties)

@@ -105,7 +105,8 @@ class BoundProblem:
 
     def stretched(self, prices: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how high prices may be tried beside these proven ones."""
-        return STRETCH * prices + SPARE * self.sum(prices) / int(self.tree.weights.sum())
+        spare = SPARE * self.sum(prices) / int(self.tree.weights.sum())
+        return STRETCH * prices.astype(np.float64) + spare
 
     def count_above(self, prices: NDArray[np.int64], price: int) -> int:
         """Return how many records pay more than ``price``."""
